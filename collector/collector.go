@@ -1,0 +1,95 @@
+// Package collector is the intake seam: what a source hands on, and what it may
+// believe afterwards. The sources live in sub-packages and know only this package
+// and package event; the daemon supplies the Handler.
+package collector
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stategauge/stategauge/event"
+)
+
+// ErrFull is returned by a Handler whose queues are full. The step was not
+// applied; the source answers 429 or tries again later.
+var ErrFull = errors.New("intake is full")
+
+// Handler applies one step and returns when its events are durable; the source's
+// acknowledgement (an HTTP 200, a committed Kafka offset) follows. Without
+// storage durable means applied in memory. The events of a step belong to the
+// source again once Handler has returned.
+//
+// A nil error says that every item has its Outcome set. On ErrFull, a cancelled
+// context or any other error nothing of the step may be taken as applied, and
+// applying it again must be safe: repeats are recognised.
+type Handler func(ctx context.Context, step *Step) error
+
+// Step is one indivisible piece of intake: part of one HTTP request, or of one
+// Kafka fetch from one partition.
+type Step struct {
+	Items []Item
+	// Reached is the first offset that a Kafka partition has not handed over,
+	// poison messages included; marks are kept with the events they brought.
+	// event.Absent where the source has no offsets.
+	Reached int64
+}
+
+// Item is one event of a step.
+type Item struct {
+	Event  *event.Event
+	Origin event.Origin
+	// Outcome is set by the Handler.
+	Outcome event.Outcome
+	// Index is the event's position in its request, for the answer.
+	Index int
+}
+
+// Reject is one piece of input that holds no usable event.
+type Reject struct {
+	Index  int    // position in the request or message; line number in a file
+	Reason Reason // for the counter
+	Err    error  // for people: what is wrong, and where
+}
+
+// Reason classes rejects for the counter; the set is small and fixed.
+type Reason string
+
+// The reasons.
+const (
+	ReasonSyntax    Reason = "syntax"    // no JSON, or broken
+	ReasonShape     Reason = "shape"     // JSON, but no event of a known shape
+	ReasonLegacy    Reason = "legacy"    // Spark 2.0's event log, which names nothing of today's
+	ReasonIdentity  Reason = "identity"  // an event that names no query
+	ReasonTooLarge  Reason = "too_large" // over the limit for one event
+	ReasonTooMany   Reason = "too_many"  // too many keys, operators or sources in one event
+	ReasonDepth     Reason = "depth"     // nested too deeply
+	ReasonEmpty     Reason = "empty"     // empty message or tombstone
+	ReasonEncoding  Reason = "encoding"  // cannot be decompressed
+	ReasonTruncated Reason = "truncated" // cut off in the middle
+)
+
+// Reasons lists every reason, so that counters start at 0.
+func Reasons() []Reason {
+	return []Reason{
+		ReasonSyntax, ReasonShape, ReasonLegacy, ReasonIdentity, ReasonTooLarge, ReasonTooMany,
+		ReasonDepth, ReasonEmpty, ReasonEncoding, ReasonTruncated,
+	}
+}
+
+// Assignment is one partition handed to this process by its consumer group.
+type Assignment struct {
+	Topic     string
+	Partition int32
+	// Committed is the group's committed offset, event.Absent where there is none.
+	Committed int64
+}
+
+// PartitionHooks lets the daemon decide where a partition's reading starts and
+// learn when it is taken away.
+type PartitionHooks struct {
+	// Assigned returns the offset to start from for each assignment; event.Absent
+	// means the committed one, or the configured start where there is none.
+	Assigned func(ctx context.Context, got []Assignment) (start []int64, err error)
+	// Revoked is called after the last step of the partitions was handled.
+	Revoked func(ctx context.Context, lost []Assignment) error
+}
