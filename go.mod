@@ -1,6 +1,6 @@
 module github.com/stategauge/stategauge
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/VictoriaMetrics/fastcache v1.13.2

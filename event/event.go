@@ -67,7 +67,12 @@ type Event struct {
 	Failure  *Failure  // terminated with an exception only
 	Envelope *Envelope // nil for bare events: absent, not empty
 	JobTags  []string  // started only, Spark 4.1+
+	Cluster  string    // spark_cluster label: the envelope's app.cluster or what the carrier says; empty if unknown
+	Extra    []Label   // further labels that the configuration takes from the carrier, sorted by name
 }
+
+// Label is a name and a value that the carrier adds to a query.
+type Label struct{ Name, Value string }
 
 // Failure is why a query died.
 type Failure struct {
