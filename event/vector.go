@@ -187,11 +187,15 @@ func (b *Batch) DurationMs() (ms float64, derived bool) {
 	return b.Values[DurationTriggerExecution], true
 }
 
+// maxDurationMs bounds what is taken for a duration, about 300 years: beyond it
+// the sum with a start time would not fit.
+const maxDurationMs = 1e13
+
 // EndMs returns when the trigger ended, Unix milliseconds: its start plus its
-// duration. Absent where either is unknown.
+// duration. Absent where either is unknown or the duration cannot be true.
 func (b *Batch) EndMs() int64 {
 	d, _ := b.DurationMs()
-	if b.StartMs == Absent || d != d {
+	if b.StartMs == Absent || !(d >= 0 && d <= maxDurationMs) {
 		return Absent
 	}
 	return b.StartMs + int64(d)
@@ -210,7 +214,9 @@ func (b *Batch) UnaccountedMs() float64 {
 		rest -= b.Values[DurationCollectSourceMetrics]
 	}
 	for _, p := range b.UnknownPhases {
-		rest -= p.Value
+		if p.Value == p.Value {
+			rest -= p.Value
+		}
 	}
 	if rest < 0 {
 		return 0
