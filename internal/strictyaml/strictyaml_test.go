@@ -33,7 +33,7 @@ type settings struct {
 	Window   window             `yaml:"window"`
 	Free     any                `yaml:"free"`
 	Secret   string             `yaml:"-"`
-	common   int                //nolint:unused // shows that unexported fields have no key
+	common   int                // shows that unexported fields have no key
 	Extra    `yaml:",inline"`
 }
 
@@ -133,6 +133,7 @@ func show(s *settings) string {
 	line("window", s.Window, s.Window == window{})
 	line("free", s.Free, s.Free == nil)
 	line("comment", s.Comment, s.Comment == "")
+	line("common", s.common, s.common == 0)
 	if b.Len() == 0 {
 		return "nothing\n"
 	}
