@@ -324,6 +324,12 @@ type Update struct {
 	Reexecuted   bool // the same batch id had run before, under an older run
 	Rewound      bool // the batch id went back by two or more under a new run
 	SegmentStart bool // trend windows must not join across this point
+	// OutOfOrder is an executed batch that arrived after a newer one of its run: it
+	// is counted, but levels and anything newest must not go back to it.
+	OutOfOrder bool
+	// SharedRuns is set while two runs of the query take turns by trigger time:
+	// two drivers work on one checkpoint.
+	SharedRuns   bool
 	State, Was   State
 	Trigger      TriggerKind // as configured, told or inferred
 	IntervalMs   float64     // trigger interval; NaN where there is none or it is not known

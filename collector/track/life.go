@@ -1,0 +1,231 @@
+package track
+
+import (
+	"math"
+
+	"github.com/stategauge/stategauge/event"
+)
+
+// started judges the first event of a run.
+func (t *Tracker) started(q *query, e *event.Event, at, nowMs int64, u *event.Update) {
+	r, where := t.place(q, e.Run, at)
+	where.mark(u)
+	switch {
+	case where == placeLate && (r == nil || !r.started):
+		u.Outcome = event.OutcomeLate
+	case r.started:
+		u.Outcome = event.OutcomeDuplicate
+		return
+	default:
+		u.Outcome = event.OutcomeStarted
+	}
+	if r == nil {
+		return
+	}
+	r.started = true
+	r.touch(at)
+	if where == placeLate {
+		return
+	}
+	q.live(at, nowMs)
+	if r.executed == 0 && !r.idleSeen && !r.ended {
+		q.state = event.StateRunning
+	}
+}
+
+// idle judges an idle event.
+func (t *Tracker) idle(q *query, e *event.Event, at, nowMs int64, u *event.Update) {
+	r, where := t.place(q, e.Run, at)
+	where.mark(u)
+	if where == placeLate {
+		u.Outcome = event.OutcomeLate
+		return
+	}
+	u.Outcome = r.idleOutcome(at, event.OutcomeIdle)
+	if u.Outcome == event.OutcomeIdle {
+		t.rest(q, r, at, nowMs)
+	}
+	q.settle(nowMs, &t.c, u)
+}
+
+// terminated judges the end of a run.
+func (t *Tracker) terminated(q *query, e *event.Event, at, nowMs int64, u *event.Update) {
+	if q.cur != nil && at == event.Absent && q.cur.id != e.Run && !q.gone() && q.earlierRun(e.Run) == nil {
+		// Undated, of a run that we never saw, while another one is at work: the
+		// end of an earlier run.
+		u.Outcome = event.OutcomeLate
+		return
+	}
+	r, where := t.place(q, e.Run, at)
+	where.mark(u)
+	if r == nil {
+		u.Outcome = event.OutcomeLate
+		return
+	}
+	if r.ended {
+		u.Outcome = event.OutcomeDuplicate
+		return
+	}
+	r.end(e.Failure)
+	if where == placeLate {
+		u.Outcome = event.OutcomeLate
+		return
+	}
+	r.touch(at)
+	q.live(at, nowMs)
+	q.state, u.Outcome = event.StateTerminated, event.OutcomeTerminated
+	if r.failed {
+		q.state, u.Outcome = event.StateFailed, event.OutcomeFailed
+	}
+	q.settle(nowMs, &t.c, u)
+}
+
+func (r *run) end(why *event.Failure) {
+	r.ended, r.failed = true, why != nil
+	if why != nil {
+		kept := *why
+		r.failure = &kept
+	}
+}
+
+// heartbeat takes over what a sender says about its queries: one that polls is
+// alive; one with a trigger under way may still hang, so its silence goes on
+// counting.
+func (t *Tracker) heartbeat(e *event.Event, nowMs int64, out []event.Update) []event.Update {
+	out = append(out, blank(e, event.OutcomeHeartbeat))
+	if e.Envelope == nil {
+		return out
+	}
+	for i := range e.Envelope.Active {
+		a := &e.Envelope.Active[i]
+		q := t.byID[a.ID]
+		if q == nil || a.Run != "" && a.Run != q.cur.id {
+			continue
+		}
+		q.heartbeatMs, q.triggerActive = nowMs, a.TriggerActive
+		if a.TriggerActive || q.cur.ended {
+			continue
+		}
+		q.seenMs, q.aliveMs = nowMs, nowMs
+		if q.state == event.StateOverdue {
+			out = t.change(q, event.StateIdle, nowMs, out)
+		}
+	}
+	return out
+}
+
+// Tick lets time pass: queries fall overdue, are retired, and holes in their
+// batch ids become missed batches. It is to be called every few seconds; a
+// distance of Config.TickGapMs or more means that we stood still ourselves.
+func (t *Tracker) Tick(nowMs int64, out []event.Update) []event.Update {
+	if t.c.TickGapMs > 0 && t.tickMs != event.Absent && nowMs-t.tickMs >= t.c.TickGapMs {
+		t.IntakePaused(t.tickMs, nowMs)
+	}
+	t.tickMs = nowMs
+	// Retiring a query takes it out of the order, so go through it by hand.
+	for i := 0; i < len(t.order); {
+		q := t.order[i]
+		out = t.tickQuery(q, nowMs, out)
+		if i < len(t.order) && t.order[i] == q {
+			i++
+		}
+	}
+	return out
+}
+
+func (t *Tracker) tickQuery(q *query, nowMs int64, out []event.Update) []event.Update {
+	if q.cur.holeMs != event.Absent {
+		out = t.settleQuietly(q, nowMs, out)
+	}
+	silence := nowMs - q.aliveMs
+	if silence < min(t.c.OverdueFloorMs, t.c.RetireEndedMs) && q.state != event.StateTerminated && q.state != event.StateFailed {
+		return out
+	}
+	overdue := q.state == event.StateOverdue || float64(silence) > q.overdueAfter(&t.c)
+	if overdue || q.cur.ended {
+		if next := t.successor(q); next != nil {
+			return t.retire(q, next.ref.ID, nowMs, out)
+		}
+	}
+	if overdue && q.state != event.StateOverdue {
+		out = t.change(q, event.StateOverdue, nowMs, out)
+	}
+	if silence > q.retireAfter(&t.c) {
+		return t.retire(q, "", nowMs, out)
+	}
+	return out
+}
+
+// settleQuietly reports missed batches without an event of the query.
+func (t *Tracker) settleQuietly(q *query, nowMs int64, out []event.Update) []event.Update {
+	u := t.tickUpdate(q, nowMs)
+	if q.settle(nowMs, &t.c, &u); u.Missed == 0 {
+		return out
+	}
+	t.finish(q, &u)
+	return append(out, u)
+}
+
+// retireAfter returns the silence in milliseconds after which a query is let go.
+func (q *query) retireAfter(c *Config) int64 {
+	switch {
+	case q.state == event.StateFailed || q.state == event.StateOverdue:
+		return c.RetireTroubledMs
+	case q.state != event.StateTerminated:
+		return c.RetireSilentMs
+	case !q.shortRuns():
+		return c.RetireEndedMs
+	}
+	keep := max(c.RetireEndedMs, c.RetireSilentMs)
+	if d := q.began.usual(); d == d {
+		keep = max(keep, int64(math.Min(3*d, float64(c.RetireTroubledMs))))
+	}
+	return keep
+}
+
+// IntakePaused says that between two of our times nothing could come in: that
+// span is not the queries' silence.
+func (t *Tracker) IntakePaused(fromMs, toMs int64) {
+	for _, q := range t.order {
+		if from := max(fromMs, q.aliveMs); from < toMs {
+			q.aliveMs += toMs - from
+		}
+	}
+}
+
+// Forget drops a query because somebody asked for it, or because another process
+// takes it over. An unknown query changes nothing.
+func (t *Tracker) Forget(id event.QueryID, nowMs int64, out []event.Update) []event.Update {
+	if q := t.byID[id]; q != nil {
+		out = t.retire(q, "", nowMs, out)
+	}
+	return out
+}
+
+// change moves a query into a state without an event of its own.
+func (t *Tracker) change(q *query, to event.State, nowMs int64, out []event.Update) []event.Update {
+	u := t.tickUpdate(q, nowMs)
+	q.state = to
+	t.finish(q, &u)
+	return append(out, u)
+}
+
+func (t *Tracker) tickUpdate(q *query, nowMs int64) event.Update {
+	e := &event.Event{Kind: event.KindTick, Query: q.ref, Run: q.cur.id, AtMs: nowMs}
+	return event.Update{Event: e, Outcome: event.OutcomeStateChange, Was: q.state}
+}
+
+// retire says good-bye to a query and frees what it took.
+func (t *Tracker) retire(q *query, successor event.QueryID, nowMs int64, out []event.Update) []event.Update {
+	out = t.change(q, event.StateRetired, nowMs, out)
+	out[len(out)-1].Successor = successor
+	t.unname(q)
+	delete(t.byID, q.ref.ID)
+	for i := range t.order {
+		if t.order[i] == q {
+			t.order = append(t.order[:i], t.order[i+1:]...)
+			break
+		}
+	}
+	return out
+}

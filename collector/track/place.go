@@ -1,0 +1,57 @@
+package track
+
+import "github.com/stategauge/stategauge/event"
+
+// place is where an event stands among the runs of its query.
+type place uint8
+
+const (
+	placeCurrent place = iota
+	placeNew           // of a run never heard of: now the current one
+	placeResumed       // of an earlier run that goes on: now the current one again
+	placeLate          // of a run that another one has followed
+)
+
+// place finds the run of an event dated at. The run is nil where an event is
+// late and its run unknown.
+//
+// Runs are ordered by when they began. An unknown run whose event is older than
+// the beginning of the current run is an earlier one. An earlier run becomes the
+// current one again only if that has ended or fallen silent and the earlier one
+// demonstrably went on after it.
+func (t *Tracker) place(q *query, id event.RunID, at int64) (*run, place) {
+	switch {
+	case q.cur == nil:
+		return q.begin(id, at, &t.c), placeNew
+	case q.cur.id == id:
+		return q.cur, placeCurrent
+	}
+	if r := q.earlierRun(id); r != nil {
+		if r.ended || !q.gone() || at == event.Absent || at <= q.cur.newestMs {
+			return r, placeLate
+		}
+		q.resume(r)
+		return r, placeResumed
+	}
+	began := q.cur.startMs
+	if at != event.Absent && began != event.Absent && at < began && q.state != event.StateOverdue {
+		return nil, placeLate
+	}
+	return q.begin(id, at, &t.c), placeNew
+}
+
+// mark writes down in u what a change of run means.
+func (p place) mark(u *event.Update) {
+	u.NewRun = p == placeNew
+	u.SegmentStart = p == placeNew || p == placeResumed
+}
+
+// nameless handles progress without a runId. Such runs cannot be told apart by
+// name, so a batch id that comes again with a later trigger is a restart.
+func (t *Tracker) nameless(q *query, b *event.Batch, at int64) bool {
+	r := q.cur
+	if r == nil || b.Run != "" || r.id != "" || !b.Executed || b.ID == event.Absent || at == event.Absent {
+		return false
+	}
+	return r.win.has(b.ID) && at > r.newestMs
+}
