@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,6 +35,15 @@ func TestTheTreeFollowsTheHouseRules(t *testing.T) {
 			}
 		})
 	}
+	t.Run("metrics are documented", func(t *testing.T) {
+		doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			report(t, CheckMetricsDocumented(f, string(doc)))
+		}
+	})
 	t.Run("packages are documented", func(t *testing.T) { report(t, CheckPackageDocs(files)) })
 }
 
@@ -176,6 +186,15 @@ func TestPackageCommentIsLookedForInAllFiles(t *testing.T) {
 	expectFault(t, CheckPackageDocs([]*File{bare}), "package a has no package comment")
 	expectFault(t, CheckPackageDocs([]*File{bare, parse("a/doc.go", "// Package a is documented.\npackage a\n")}), "")
 	expectFault(t, CheckPackageDocs([]*File{bare, parse("a/x_test.go", "// A test.\npackage a\n")}), "has no package comment")
+}
+
+func TestAMetricThatTheDocumentationForgotIsFound(t *testing.T) {
+	f, err := Parse("exporter/x.go", "package exporter\nvar n = \"stategauge_drops_total\"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectFault(t, CheckMetricsDocumented(f, "| `stategauge_drops` | `stategauge_drops_total_x` |"), "does not explain stategauge_drops_total")
+	expectFault(t, CheckMetricsDocumented(f, "| `stategauge_drops_total` |"), "")
 }
 
 func TestTheTableOfLayersHasNoCycle(t *testing.T) {

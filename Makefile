@@ -1,0 +1,95 @@
+# Where the tools lie. `make setup` puts them into bin/; BIN=/elsewhere uses others.
+BIN       ?= $(CURDIR)/bin
+GO        ?= go
+PACKAGES  ?= ./...
+FUZZTIME  ?= 10s
+BENCHTIME ?= 1s
+# The race detector needs a C compiler; without one the tests run without it.
+RACE      ?= $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo -race)
+
+GOFUMPT     = v0.12.0
+STATICCHECK = v0.8.2
+GOLANGCI    = v2.15.0
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REVISION ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+INFO      = github.com/prometheus/common/version
+LDFLAGS   = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Revision=$(REVISION)
+
+.DEFAULT_GOAL := build
+.PHONY: setup tools servers build run test e2e lint fmt fuzz bench generate clean
+
+## setup: everything that development needs
+setup: tools servers
+	$(GO) mod download
+
+tools: $(BIN)/gofumpt $(BIN)/staticcheck $(BIN)/golangci-lint
+
+$(BIN)/gofumpt:
+	GOBIN=$(BIN) $(GO) install mvdan.cc/gofumpt@$(GOFUMPT)
+$(BIN)/staticcheck:
+	GOBIN=$(BIN) $(GO) install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK)
+$(BIN)/golangci-lint:
+	GOBIN=$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
+
+## servers: a real Prometheus and Alertmanager for the tests that want them (Debian, as root)
+servers:
+	@if command -v prometheus >/dev/null && command -v prometheus-alertmanager >/dev/null; then \
+	  echo "Prometheus and Alertmanager are there"; \
+	elif command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -q -y --no-install-recommends prometheus prometheus-alertmanager; \
+	else \
+	  echo "No Prometheus and Alertmanager here: the tests that need them are skipped"; \
+	fi
+
+## build: the binary, static
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o stategauge ./cmd/stategauge
+
+## run: the daemon with defaults, on port 9980
+run: build
+	./stategauge serve
+
+## test: all tests
+test:
+	$(GO) test $(RACE) -timeout 15m $(PACKAGES)
+
+## e2e: the tests against real servers; a missing server is a failure
+e2e:
+	STATEGAUGE_REQUIRE_REAL=1 $(GO) test -count=1 -timeout 15m \
+	  $$(grep -rl --include='*_test.go' STATEGAUGE_REQUIRE_REAL . | xargs -n1 dirname | sort -u)
+
+## lint: formatting, go vet, staticcheck, golangci-lint, the house rules
+lint: tools
+	@out=$$($(BIN)/gofumpt -l cmd collector configs event exporter internal rules); \
+	  if [ -n "$$out" ]; then echo "gofumpt would change:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	$(BIN)/staticcheck ./...
+	$(BIN)/golangci-lint run ./...
+	$(GO) test ./internal/lint
+
+fmt: tools
+	$(BIN)/gofumpt -l -w cmd collector configs event exporter internal rules
+
+## fuzz: every fuzz target for FUZZTIME
+fuzz:
+	@set -e; for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg >fuzz.log 2>&1 || { cat fuzz.log; rm -f fuzz.log; exit 1; }; \
+	  done; \
+	done; rm -f fuzz.log
+
+## bench: every benchmark that has a peer, as a table of how many times faster than the peer we are
+bench:
+	@mkdir -p dist
+	@$(GO) test -run '^$$' -bench Versus -benchtime $(BENCHTIME) -timeout 30m $(PACKAGES) >dist/bench.txt 2>&1 || { cat dist/bench.txt; exit 1; }
+	@awk '/x_peer/ { for (i = 2; i <= NF; i++) if ($$i == "x_peer") { sub(/-[0-9]+$$/, "", $$1); printf "%-72s %10.1f x peer\n", substr($$1, 10), $$(i-1) } }' dist/bench.txt
+	@echo "all figures: dist/bench.txt"
+
+## generate: what is made from the catalog: docs/metrics.md and the golden files
+generate:
+	$(GO) test ./event -update -count=1
+
+clean:
+	rm -rf bin dist stategauge coverage.out fuzz.log
