@@ -1,0 +1,106 @@
+package decode
+
+import (
+	"bytes"
+
+	"github.com/stategauge/stategauge/collector"
+	"github.com/stategauge/stategauge/event"
+)
+
+// operators parses stateOperators.
+func (d *Decoder) operators() {
+	d.dropRepeated(len(d.batch.Operators))
+	d.batch.Operators = d.batch.Operators[:0]
+	if !d.open('[') {
+		return
+	}
+	for first := true; d.c.element(first); first = false {
+		if len(d.batch.Operators) >= d.pool.lim.Operators {
+			d.c.refuse(collector.ReasonTooMany, "too many state operators in one batch")
+			return
+		}
+		if d.open('{') {
+			d.operator(d.batch.AddOperator())
+		}
+	}
+}
+
+// dropRepeated prepares for an array that may have come before in the same
+// object: the last one counts, and no template can say so.
+func (d *Decoder) dropRepeated(n int) {
+	if n > 0 {
+		d.c.rec.giveUp()
+	}
+}
+
+func (d *Decoder) operator(o *event.Operator) {
+	for first := true; ; first = false {
+		key, more := d.c.member(first)
+		if !more {
+			return
+		}
+		switch string(key) {
+		case "operatorName":
+			o.Name = d.intern(d.c.text())
+			continue
+		case "customMetrics":
+			d.customMetrics(o)
+			continue
+		}
+		if id, ok := event.ByKey(event.ScopeOperator, key); ok {
+			d.operatorFigure(o, id)
+			continue
+		}
+		d.c.skip()
+	}
+}
+
+func (d *Decoder) operatorFigure(o *event.Operator, id event.MetricID) {
+	v := &o.Values[id]
+	if *v == *v {
+		d.c.rec.giveUp()
+	}
+	*v = d.c.number(slot{kind: slotOperator, owner: uint16(o.Index), id: uint32(id)})
+}
+
+// customMetrics parses the open map of an operator's provider metrics.
+func (d *Decoder) customMetrics(o *event.Operator) {
+	if !d.open('{') {
+		return
+	}
+	for first := true; ; first = false {
+		key, more := d.c.member(first)
+		if !more {
+			return
+		}
+		switch id, ok := event.ByKey(event.ScopeOperator, key); {
+		case ok:
+			d.operatorFigure(o, id)
+		case bytes.HasPrefix(key, snapshotPrefix):
+			d.snapshot(o, key)
+		default:
+			o.Unknown = d.keep(o.Unknown, key, slotUnknown, o.Index)
+		}
+	}
+}
+
+// snapshotPrefix starts the keys that carry one value per store instance; which
+// instances are told changes from batch to batch.
+var snapshotPrefix = []byte("SnapshotLastUploaded.")
+
+// snapshot folds the uploaded version of one store instance.
+func (d *Decoder) snapshot(o *event.Operator, key []byte) {
+	keyAt := d.c.i - len(key)
+	v := d.c.integer(slot{kind: slotSnapshot, owner: uint16(o.Index), id: uint32(keyAt)})
+	foldSnapshot(o, v)
+}
+
+func foldSnapshot(o *event.Operator, v int64) {
+	if v == event.Absent {
+		return
+	}
+	if o.SnapshotMin == event.Absent || v < o.SnapshotMin {
+		o.SnapshotMin = v
+	}
+	o.NumSnapshots++
+}
