@@ -156,7 +156,7 @@ func (p *parser) feed(line []byte, pos, no int) (int, status) {
 			return pos, more
 		}
 		if len(p.out) > p.lim.TextBytes {
-			p.fault = fault{collector.ReasonTooLarge, fmt.Sprintf("longer than %d bytes", p.lim.TextBytes), false}
+			p.tooLarge()
 			return pos, failed
 		}
 	}
@@ -212,6 +212,10 @@ func (p *parser) dispatch(line []byte, pos int, c byte) (int, bool) {
 
 // expected writes the fault of a token that does not fit.
 func (p *parser) expected(line []byte, pos int) {
+	if !p.seen.any() { // nobody will read it
+		p.fault = fault{reason: collector.ReasonSyntax}
+		return
+	}
 	want := "a value"
 	if len(p.stack) > 0 {
 		switch f := p.top(); f.want {

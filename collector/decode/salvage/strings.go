@@ -60,7 +60,7 @@ func (p *parser) scanString(line []byte, pos int) (int, bool) {
 			p.endString()
 			return pos + 1, true
 		case c == '\\' && pos+1 == len(line):
-			return p.unclosed(line, pos)
+			return p.unclosed(line)
 		case c == '\\':
 			pos = p.escape(line, pos)
 		case c == '"':
@@ -72,7 +72,7 @@ func (p *parser) scanString(line []byte, pos int) (int, bool) {
 		}
 	}
 	if len(line) < wrapWidth || !p.seen.any() || len(p.out) > p.lim.TextBytes {
-		return p.unclosed(line, pos)
+		return p.unclosed(line)
 	}
 	if !resumed {
 		p.repaired++
@@ -81,9 +81,17 @@ func (p *parser) scanString(line []byte, pos int) (int, bool) {
 	return pos, true
 }
 
-func (p *parser) unclosed(line []byte, pos int) (int, bool) {
+func (p *parser) unclosed(line []byte) (int, bool) {
+	if len(p.out) > p.lim.TextBytes {
+		p.tooLarge()
+		return len(line), false
+	}
 	p.fault = fault{collector.ReasonTruncated, fmt.Sprintf("line %d: a string is not closed", p.line), true}
-	return max(pos, len(line)), false
+	return len(line), false
+}
+
+func (p *parser) tooLarge() {
+	p.fault = fault{collector.ReasonTooLarge, fmt.Sprintf("longer than %d bytes", p.lim.TextBytes), false}
 }
 
 // plainRun returns how many bytes from the start need no change inside a JSON
@@ -223,6 +231,5 @@ func (p *parser) joinString() bool {
 		p.found = p.found[:n-1]
 	}
 	p.out = append(p.out[:at-1], p.out[at+2:]...)
-	p.noteText(f.valueAt)
 	return true
 }
