@@ -49,16 +49,17 @@ func (t *Tracker) tooOld(q *query, id event.RunID, batch int64) event.Outcome {
 		return event.OutcomeLate
 	}
 	k := t.keyOf(q, id, batch)
-	if t.filter.Has(&k) {
+	if t.filter.Has(k) {
 		return event.OutcomeDuplicate
 	}
-	t.filter.Add(&k)
+	t.filter.Add(k)
 	return event.OutcomeLate
 }
 
-func (t *Tracker) keyOf(q *query, id event.RunID, batch int64) (k Key) {
-	k, t.key = keyOf(t.key, q.ref.ID, id, batch)
-	return k
+// keyOf returns a key that is valid until the next call.
+func (t *Tracker) keyOf(q *query, id event.RunID, batch int64) *Key {
+	t.key, t.scratch = keyOf(t.scratch, q.ref.ID, id, batch)
+	return &t.key
 }
 
 // idleCopy takes the progress that an idle query repeats as a sign of life only.
@@ -133,8 +134,7 @@ func (t *Tracker) remember(q *query, r *run, batch int64) {
 	if t.filter == nil || batch == event.Absent {
 		return
 	}
-	k := t.keyOf(q, r.id, batch)
-	t.filter.Add(&k)
+	t.filter.Add(t.keyOf(q, r.id, batch))
 }
 
 func (t *Tracker) count(q *query, r *run, u *event.Update) {

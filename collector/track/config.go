@@ -30,9 +30,10 @@ type Config struct {
 	// One absurd id must not make all later batches look old.
 	MaxJump int64
 
-	// A hole in the batch ids becomes missed batches once ReorderBatches newer ones
-	// have come or ReorderMs have passed, whichever is first. What arrives later
-	// still is counted, and set off against the next hole.
+	// A hole in the batch ids becomes missed batches once the run is more than
+	// ReorderBatches ids further or ReorderMs have passed, whichever is first. What
+	// arrives later still is counted, and set off against the next hole, because a
+	// count of missed batches cannot be taken back.
 	ReorderBatches int
 	ReorderMs      int64
 
@@ -51,7 +52,8 @@ type Config struct {
 	RetireEndedMs, RetireSilentMs, RetireTroubledMs int64
 
 	// TickGapMs is the distance between two ticks from which on the process itself
-	// is taken to have stood still, so that nobody's silence counts; 0 turns it off.
+	// is taken to have stood still, so that nobody's silence counts. 0 turns it off,
+	// as a replay needs that ticks in large steps.
 	TickGapMs int64
 
 	// TriggerFor returns the trigger that the configuration sets for a query, and

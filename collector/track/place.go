@@ -33,6 +33,9 @@ func (t *Tracker) place(q *query, id event.RunID, at int64) (*run, place) {
 		q.resume(r)
 		return r, placeResumed
 	}
+	if q.dropped.has(id) {
+		return nil, placeLate
+	}
 	began := q.cur.startMs
 	if at != event.Absent && began != event.Absent && at < began && q.state != event.StateOverdue {
 		return nil, placeLate

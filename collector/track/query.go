@@ -10,13 +10,14 @@ import (
 // count as taking turns.
 const shared = 16
 
-// query is all that is kept of one query: about 2.5 KiB with the default window,
+// query is all that is kept of one query: about 3 KiB with the default window,
 // whatever it sends.
 type query struct {
 	ref     event.QueryRef
 	state   event.State
 	cur     *run
 	earlier []*run // newest first
+	dropped ghosts // runs that were followed by too many others to be kept
 
 	firstMs, lastMs int64 // oldest and newest event, by the sender's clock
 	seenMs          int64 // our clock at the newest sign of life
@@ -122,6 +123,7 @@ func (q *query) retireRun(old *run, c *Config) *run {
 	spare := &run{}
 	if len(q.earlier) >= c.RunsKept {
 		spare = q.earlier[len(q.earlier)-1]
+		q.dropped.add(spare.id)
 		q.earlier = q.earlier[:len(q.earlier)-1]
 	}
 	q.earlier = append(q.earlier, nil)

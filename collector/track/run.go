@@ -1,6 +1,9 @@
 package track
 
 import (
+	"hash/fnv"
+	"io"
+
 	"github.com/stategauge/stategauge/event"
 )
 
@@ -167,4 +170,36 @@ func (r *run) newer(id, at int64) bool {
 		return id > r.win.newest
 	}
 	return at == event.Absent || at >= r.newestMs
+}
+
+// ghosts remembers by hash the newest runs whose windows were given up, so that
+// none of them can pass for a new one.
+type ghosts struct {
+	hash [32]int64
+	next uint8
+}
+
+func (g *ghosts) add(id event.RunID) {
+	if id == "" {
+		return
+	}
+	g.hash[g.next%32] = ghost(id)
+	g.next = (g.next + 1) % 32
+}
+
+func (g *ghosts) has(id event.RunID) bool {
+	h := ghost(id)
+	for _, v := range g.hash {
+		if v == h {
+			return id != ""
+		}
+	}
+	return false
+}
+
+// ghost never returns 0, which marks a free place.
+func ghost(id event.RunID) int64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, string(id))
+	return int64(h.Sum64() | 1)
 }

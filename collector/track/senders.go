@@ -52,9 +52,9 @@ type SenderStatus struct {
 // NewSenders returns an empty table.
 func NewSenders() *Senders { return &Senders{byName: map[string]*sender{}} }
 
-// Observe takes the running number of env in and returns how many of its
-// sender's events are lost as far as is known, holes that may still be filled
-// included. 0 for a nil or unnumbered envelope.
+// Observe takes the running number of env in and returns a measure of its
+// sender's losses so far, holes that may still be filled included: it grows when
+// something was lost. 0 for a nil or unnumbered envelope.
 func (s *Senders) Observe(env *event.Envelope, nowMs int64) int64 {
 	if env == nil || env.Sender == "" {
 		return 0
@@ -66,13 +66,13 @@ func (s *Senders) Observe(env *event.Envelope, nowMs int64) int64 {
 		p = s.add(env)
 	}
 	p.lastMs = nowMs
-	if env.Dropped != event.Absent {
+	if env.Dropped >= 0 && env.Dropped <= maxSeq {
 		p.dropped = max(p.dropped, env.Dropped)
 	}
 	if env.Seq >= 0 && env.Seq <= maxSeq {
 		p.note(env.Seq)
 	}
-	return p.lost()
+	return p.holes() + p.dropped - p.dropBase
 }
 
 func (s *Senders) add(env *event.Envelope) *sender {
@@ -80,7 +80,7 @@ func (s *Senders) add(env *event.Envelope) *sender {
 		s.evict()
 	}
 	p := &sender{}
-	if env.Dropped != event.Absent {
+	if env.Dropped >= 0 && env.Dropped <= maxSeq {
 		p.dropped, p.dropBase = env.Dropped, env.Dropped
 	}
 	s.byName[env.Sender] = p
@@ -140,13 +140,18 @@ func (p *sender) shift(seq int64) {
 	p.seen[w] &^= b
 }
 
-func (p *sender) lost() int64 {
-	holes := p.high - p.low
+// holes counts the numbers that did not come.
+func (p *sender) holes() int64 {
+	n := p.gone + p.high - p.low
 	for _, w := range p.seen {
-		holes -= int64(bits.OnesCount64(w))
+		n -= int64(bits.OnesCount64(w))
 	}
-	return max(p.gone+holes, p.dropped-p.dropBase)
+	return n
 }
+
+// lost takes the larger figure, because a sender may or may not number what it
+// drops.
+func (p *sender) lost() int64 { return max(p.holes(), p.dropped-p.dropBase) }
 
 // Statuses appends what is known of every sender to out, sorted by name.
 func (s *Senders) Statuses(out []SenderStatus) []SenderStatus {

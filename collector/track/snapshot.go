@@ -223,7 +223,15 @@ func (q *query) visit(c *codec, conf *Config) {
 	q.began.visit(c)
 	q.inferred.visit(c)
 	q.told.visit(c)
+	q.dropped.visit(c)
 	q.visitRuns(c, conf)
+}
+
+func (g *ghosts) visit(c *codec) {
+	c.limit(&g.next, len(g.hash)-1)
+	for i := range g.hash {
+		c.int(&g.hash[i])
+	}
 }
 
 // visitRuns carries the current run and the earlier ones, as many as are kept.

@@ -9,7 +9,7 @@
 // what is older is never counted. Whatever arrives of a run that another one has
 // followed is late; it changes nothing about the current run.
 //
-// Each query costs a bounded amount of memory, about 2.5 KiB by default.
+// Each query costs a bounded amount of memory, about 3 KiB by default.
 package track
 
 import (
@@ -26,7 +26,9 @@ type Tracker struct {
 	order  []*query // by first appearance, so that ticks speak in a fixed order
 	names  map[nameKey][]*query
 	tickMs int64 // time of the newest tick, event.Absent before the first
-	key    []byte
+	// key and scratch are reused for every question to the filter.
+	key     Key
+	scratch []byte
 }
 
 // New returns an empty Tracker. seen may be nil; shards share one Filter. It
