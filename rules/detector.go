@@ -1,0 +1,101 @@
+package rules
+
+import (
+	"github.com/stategauge/stategauge/internal/strictyaml"
+	"github.com/stategauge/stategauge/rules/trend"
+)
+
+// detector is one way of judging a series of values, compiled from a rule. It is
+// immutable and shared by every query; what it learns lives in its trackers.
+type detector interface {
+	// name is the word that rule files use for it.
+	name() string
+	// describe says what it asks, in one line.
+	describe() string
+	// load is what findings are adjusted for, nil for nothing.
+	load() *expression
+	// span is the stretch that evidence is gathered over.
+	span() Extent
+	// newTracker makes the state of one series. Trackers of one engine run on one
+	// goroutine and share a scratch.
+	newTracker(s *trend.Scratch) tracker
+}
+
+// tracker is a detector's state for one series.
+type tracker interface {
+	// push takes in the value of one batch.
+	push(p trend.Point)
+	// judge says what the series shows now; hold is the finding that an alert fires
+	// for, or nil. It does not change the tracker.
+	judge(hold *Judgement) Judgement
+	// reset forgets all batches, at the start of a new segment.
+	reset()
+	// points is the number of batches it has to judge by.
+	points() int
+}
+
+// Judgement is what a detector makes of one series at one batch. Values are in the
+// signal's unit.
+type Judgement struct {
+	Said          Said
+	Value         float64 // what the level is now
+	Start, End    float64 // the fitted value at the beginning and at the end of the window
+	Rise          float64 // End - Start, below zero in a fall
+	Relative      float64 // Rise / Start, 0 where Start is not above zero
+	SlopePerBatch float64
+	Points        int   // batches judged by
+	SpanMs        int64 // event time that they cover, milliseconds
+	Since         int64 // batch where it began, -1 without a finding
+	// How names the way the finding was made: "trend", "level", or "held" for a rise
+	// that has stopped and has not gone back.
+	How string
+}
+
+// detectorSpecs are the keys of a rule that hold a detector: one field each. A new
+// detector is a field here and a line in list.
+type detectorSpecs struct {
+	Rising  *risingSpec `yaml:"rising"`
+	Falling *risingSpec `yaml:"falling"`
+}
+
+// detectorSpec is a detector as a rule file writes it.
+type detectorSpec interface {
+	// compile checks the spec and makes the detector. It reports faults through c.
+	compile(c *ruleCompiler, key string) detector
+}
+
+type namedSpec struct {
+	key  string
+	spec detectorSpec
+}
+
+// list returns the detectors that a rule sets.
+func (d *detectorSpecs) list() []namedSpec {
+	var out []namedSpec
+	if d.Rising != nil {
+		out = append(out, namedSpec{"rising", d.Rising})
+	}
+	if d.Falling != nil {
+		out = append(out, namedSpec{"falling", d.Falling})
+	}
+	return out
+}
+
+// detectorNames are the keys of all detectors.
+func detectorNames() []string { return []string{"rising", "falling"} }
+
+// ruleCompiler is what a detector's spec compiles with.
+type ruleCompiler struct {
+	*loader
+	path   string // of the rule
+	signal *signal
+}
+
+// faultf reports a fault at a key of the rule.
+func (c *ruleCompiler) faultf(keys []any, format string, args ...any) {
+	path := c.path
+	for _, k := range keys {
+		path += "." + strictyaml.Path(k)
+	}
+	c.fault(c.pos.Faultf(path, format, args...))
+}

@@ -1,0 +1,250 @@
+package rules
+
+import (
+	"math"
+
+	"github.com/stategauge/stategauge/event"
+	"github.com/stategauge/stategauge/rules/trend"
+)
+
+// Options are the engine's limits. A zero field means its default.
+type Options struct {
+	// MaxQueries is how many queries are judged at once; default 20,000. Batches of
+	// further ones are counted and passed over.
+	MaxQueries int
+	// MaxOperators is how many operators of a query are judged; default 64.
+	MaxOperators int
+	// MaxAlerts is how many alerts may be pending or firing at once; default 10,000.
+	MaxAlerts int
+	// TickMs is how often Tick will be called, milliseconds; default 15,000. It only
+	// serves to tell missed ticks.
+	TickMs int64
+	// Metrics are the engine's own series; nil means unregistered ones.
+	Metrics *Metrics
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxQueries <= 0 {
+		o.MaxQueries = 20_000
+	}
+	if o.MaxOperators <= 0 {
+		o.MaxOperators = 64
+	}
+	if o.MaxAlerts <= 0 {
+		o.MaxAlerts = 10_000
+	}
+	if o.TickMs <= 0 {
+		o.TickMs = 15_000
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(nil)
+	}
+	return o
+}
+
+// Engine judges updates by the rules of a Pack. It is pure: time comes in with the
+// updates and with Tick. It is not safe for concurrent use.
+//
+// Memory, with the default pack: about 30 KiB for each operator of a query and as
+// much for the query itself once its windows are full, so 125 KiB for a query of
+// three operators. Windows grow as batches come and are given back when the query
+// is retired. A batch costs no allocation unless an alert changes.
+type Engine struct {
+	pack    *Pack
+	opts    Options
+	queries map[event.QueryID]*queryState
+	scratch *trend.Scratch
+	rules   []ruleState // beside pack.rules
+	alerts  int         // pending and firing
+	ticked  int64       // time of the last Tick, 0 before the first
+}
+
+// ruleState is what the engine knows of a rule apart from its series.
+type ruleState struct {
+	metrics   ruleMetrics
+	alerts    int // pending and firing
+	lastError string
+	lastMs    int64 // event time of the newest value, Absent before
+}
+
+// New returns an engine that knows no query yet. p may be nil: no rules.
+func New(p *Pack, o Options) *Engine {
+	if p == nil {
+		p = &Pack{}
+	}
+	e := &Engine{opts: o.withDefaults(), queries: map[event.QueryID]*queryState{}, scratch: &trend.Scratch{}}
+	e.adopt(p)
+	return e
+}
+
+// adopt makes p the pack, with fresh rule states.
+func (e *Engine) adopt(p *Pack) {
+	e.pack = p
+	e.rules = make([]ruleState, len(p.rules))
+	for i, r := range p.rules {
+		e.rules[i] = ruleState{metrics: e.opts.Metrics.of(r.alert), lastMs: event.Absent}
+	}
+}
+
+// Apply judges one update and appends what changed to out: alerts that changed
+// their state, and judgements that differ from the one before. The update is the
+// caller's again when Apply returns.
+func (e *Engine) Apply(u *event.Update, out []Verdict) []Verdict {
+	if u.Event == nil || u.Event.Query.ID == "" {
+		return out
+	}
+	q := e.query(u)
+	if q == nil {
+		return out
+	}
+	q.note(u)
+	switch {
+	case u.State == event.StateRetired:
+		return e.retire(q, u, out)
+	case u.Outcome == event.OutcomeExecuted && u.Event.Batch != nil:
+		return e.executed(q, u, out)
+	case u.Outcome == event.OutcomeTerminated && !chained(q.trigger):
+		return e.resolveAll(q, "the query was stopped", eventMs(u), out)
+	}
+	return out
+}
+
+// query finds the update's query, and makes it known where a run or a batch of it
+// came.
+func (e *Engine) query(u *event.Update) *queryState {
+	if q := e.queries[u.Event.Query.ID]; q != nil {
+		return q
+	}
+	if u.Outcome != event.OutcomeExecuted && u.Outcome != event.OutcomeStarted || u.State == event.StateRetired {
+		return nil
+	}
+	if len(e.queries) >= e.opts.MaxQueries {
+		e.opts.Metrics.queriesRefused.Inc()
+		return nil
+	}
+	q := newQueryState(len(e.pack.rules))
+	e.queries[u.Event.Query.ID] = q
+	e.opts.Metrics.queries.Inc()
+	return q
+}
+
+// retire resolves the query's alerts and forgets it.
+func (e *Engine) retire(q *queryState, u *event.Update, out []Verdict) []Verdict {
+	reason := "the query was retired: nothing was heard of it for too long"
+	if u.Successor != "" {
+		reason = "the query was retired: " + string(u.Successor) + " took over its name"
+	}
+	out = e.resolveAll(q, reason, eventMs(u), out)
+	delete(e.queries, q.ref.ID)
+	e.opts.Metrics.queries.Dec()
+	return out
+}
+
+// executed feeds one executed batch to every rule.
+func (e *Engine) executed(q *queryState, u *event.Update, out []Verdict) []Verdict {
+	b := u.Event.Batch
+	if !q.advance(u) {
+		return out
+	}
+	e.breakSegments(q, u)
+	warm := q.warming()
+	q.runBatches++
+	if b.NoData || q.trigger == event.TriggerContinuous {
+		return out
+	}
+	for i, r := range e.pack.rules {
+		if q.trigger == event.TriggerRealTime && r.signal.expr.duration {
+			continue // the batch duration is configured: it says nothing
+		}
+		if r.signal.of == OfQuery {
+			out = e.feed(q, i, b, nil, warm, out)
+			continue
+		}
+		for k := range b.Operators[:min(len(b.Operators), e.opts.MaxOperators)] {
+			out = e.feed(q, i, b, &b.Operators[k], warm, out)
+		}
+		out = e.dropGone(q, i, len(b.Operators), out)
+	}
+	return out
+}
+
+// breakSegments empties the windows that must not join what is before this batch
+// with what comes now.
+func (e *Engine) breakSegments(q *queryState, u *event.Update) {
+	if chained(q.trigger) {
+		return // runs that follow each other are one series
+	}
+	pause := q.paused()
+	if !pause && !u.SegmentStart {
+		return
+	}
+	for i, list := range q.rules {
+		r := e.pack.rules[i]
+		if (!pause || r.acrossPauses) && (!u.SegmentStart || r.acrossRuns) {
+			continue
+		}
+		for _, s := range list {
+			s.reset()
+		}
+	}
+}
+
+// chained tells triggers whose queries run shortly, end, and run again.
+func chained(t event.TriggerKind) bool {
+	return t == event.TriggerAvailableNow || t == event.TriggerOnce
+}
+
+// feed gives one batch's value to one rule's series and moves its alert.
+func (e *Engine) feed(q *queryState, ri int, b *event.Batch, o *event.Operator, warm bool, out []Verdict) []Verdict {
+	r := e.pack.rules[ri]
+	v := e.value(ri, b, o)
+	if math.IsNaN(v) || warm {
+		return out
+	}
+	s, out := e.series(q, ri, o, out)
+	load := math.NaN()
+	if x := r.detector.load(); x != nil {
+		load, _ = x.at(b, o)
+	}
+	s.tracker.push(trend.Point{Batch: q.position, AtMs: q.atMs, Value: v, Load: load})
+	if s.evidence != nil {
+		s.evidence.push(r.evidence, q.position, q.atMs, b, o)
+	}
+	e.rules[ri].metrics.evaluations.Inc()
+	e.rules[ri].lastMs = q.atMs
+	was := s.judged.Said
+	s.judge(q)
+	if s.judged.Said != was && s.alert == nil && s.judged.Said != SaidFound {
+		out = append(out, Verdict{Rule: r.alert, Query: q.ref, Said: s.judged.Said})
+	}
+	return e.live(q, ri, s, out)
+}
+
+// value evaluates a rule's signal under its guards; NaN where it does not apply.
+func (e *Engine) value(ri int, b *event.Batch, o *event.Operator) float64 {
+	r := e.pack.rules[ri]
+	for _, guard := range []*expression{r.signal.when, r.when} {
+		if guard == nil {
+			continue
+		}
+		if holds, _ := guard.at(b, o); holds != 1 {
+			return math.NaN()
+		}
+	}
+	v, plausible := r.signal.expr.at(b, o)
+	if !plausible {
+		e.rules[ri].metrics.implausible.Inc()
+	}
+	return v
+}
+
+// Tick tells the engine that time passes, Unix milliseconds. No detector so far
+// judges silence, and silence resolves nothing: alerts of a silent query stay as
+// they are. Ticks that could not happen in time are counted and change nothing.
+func (e *Engine) Tick(nowMs int64, out []Verdict) []Verdict {
+	if late := nowMs - e.ticked; e.ticked != 0 && late >= 2*e.opts.TickMs {
+		e.opts.Metrics.ticksMissed.Add(float64(late/e.opts.TickMs - 1))
+	}
+	e.ticked = nowMs
+	return out
+}

@@ -1,0 +1,176 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stategauge/stategauge/internal/strictyaml"
+)
+
+// Pack is a set of compiled rules. It is immutable and may be shared.
+type Pack struct {
+	rules  []*rule
+	groups []group
+}
+
+// group is a named list of rules of one file.
+type group struct {
+	file, name  string
+	limit       int
+	first, last int // rules[first:last]
+}
+
+// Len returns the number of rules.
+func (p *Pack) Len() int { return len(p.rules) }
+
+// rule is one compiled rule.
+type rule struct {
+	file, group, alert string
+	signal             *signal
+	detector           detector
+	when               *expression
+	forExtent, keep    Extent
+	evidence           []evidenceColumn
+	acrossRuns         bool
+	acrossPauses       bool
+	labels             []labelTemplate
+	annotations        []annotation
+	limit              int
+	// windowKey tells two rules that learn the same from the same batches.
+	windowKey string
+	// key tells the rule from the others of the pack, over reloads.
+	key string
+}
+
+// compileGroups adds the file's groups to p.
+func (l *loader) compileGroups(p *Pack) {
+	seen := map[string]bool{}
+	for gi := range l.file.Groups {
+		g := &l.file.Groups[gi]
+		path := strictyaml.Path("groups", gi)
+		switch {
+		case g.Name == "":
+			l.fault(l.pos.Faultf(path, "group %d has no name", gi+1))
+		case seen[g.Name]:
+			l.fault(l.pos.Faultf(path+".name", "group %q is there twice", g.Name))
+		}
+		seen[g.Name] = true
+		if g.Limit < 0 {
+			l.fault(l.pos.Faultf(path+".limit", "limit (%d) must not be below 0", g.Limit))
+		}
+		first := len(p.rules)
+		for ri := range g.Rules {
+			if r := l.compileRule(g, ri, strictyaml.Path("groups", gi, "rules", ri)); r != nil {
+				p.add(r)
+			}
+		}
+		p.groups = append(p.groups, group{file: l.pos.File(), name: g.Name, limit: g.Limit, first: first, last: len(p.rules)})
+	}
+}
+
+// add gives the rule its key: file-independent, so that moving a group to another
+// file forgets nothing.
+func (p *Pack) add(r *rule) {
+	n := 0
+	for _, other := range p.rules {
+		if other.group == r.group && other.alert == r.alert {
+			n++
+		}
+	}
+	r.key = fmt.Sprintf("%s/%s/%d", r.group, r.alert, n)
+	p.rules = append(p.rules, r)
+}
+
+// compileRule compiles one rule, nil where it has faults.
+func (l *loader) compileRule(g *groupSpec, ri int, path string) *rule {
+	spec := &g.Rules[ri]
+	before := len(l.faults)
+	r := &rule{
+		file: l.pos.File(), group: g.Name, alert: spec.Alert, forExtent: spec.For, keep: spec.KeepFiringFor,
+		acrossRuns: spec.AcrossRuns, acrossPauses: spec.AcrossPauses, limit: spec.Limit,
+	}
+	l.checkAlertName(spec.Alert, path)
+	if spec.Limit < 0 {
+		l.fault(l.pos.Faultf(path+".limit", "rule %q: limit (%d) must not be below 0", spec.Alert, spec.Limit))
+	}
+	r.signal = l.signalOf(spec, path)
+	if r.signal == nil {
+		return nil
+	}
+	c := &ruleCompiler{loader: l, path: path, signal: r.signal}
+	r.detector = c.detector(spec)
+	if spec.When != "" {
+		r.when = l.expression(spec.When, aTruth, r.signal.of, path+".when")
+	}
+	r.evidence = c.evidence(spec)
+	r.labels = c.labels(spec)
+	r.annotations = c.annotations(spec)
+	if len(l.faults) > before {
+		return nil
+	}
+	r.windowKey = spec.windowKey(r)
+	c.dryRun(r)
+	if len(l.faults) > before {
+		return nil
+	}
+	return r
+}
+
+func (l *loader) checkAlertName(name, path string) {
+	switch {
+	case name == "":
+		l.fault(l.pos.Faultf(path, "the rule has no alert name"))
+	case !alertName.MatchString(name):
+		l.fault(l.pos.Faultf(path+".alert", "alert %q: a name has letters, digits and underscores only", name))
+	}
+}
+
+// signalOf finds the rule's signal.
+func (l *loader) signalOf(spec *ruleSpec, path string) *signal {
+	if spec.Signal == "" {
+		l.fault(l.pos.Faultf(path, "rule %q needs a signal", spec.Alert))
+		return nil
+	}
+	s, ok, err := l.lookup(spec.Signal)
+	if !ok {
+		known := slices.Sorted(maps.Keys(l.signals))
+		l.fault(l.pos.Faultf(path+".signal", "rule %q: signal %q is not defined%s", spec.Alert, spec.Signal,
+			strictyaml.DidYouMean(spec.Signal, known)))
+		return nil
+	}
+	if err != nil {
+		return nil // reported where the signal stands
+	}
+	return s
+}
+
+// detector compiles the rule's only detector.
+func (c *ruleCompiler) detector(spec *ruleSpec) detector {
+	found := spec.Detectors.list()
+	switch len(found) {
+	case 1:
+		return found[0].spec.compile(c, found[0].key)
+	case 0:
+		c.fault(c.pos.Faultf(c.path, "rule %q needs a detector: %s", spec.Alert, strings.Join(detectorNames(), " or ")))
+	default:
+		c.fault(c.pos.Faultf(c.path, "rule %q has two detectors, %s and %s: write two rules", spec.Alert, found[0].key, found[1].key))
+	}
+	return nil
+}
+
+// windowKey says in words everything that decides what the windows hold.
+func (s *ruleSpec) windowKey(r *rule) string {
+	parts := []string{r.signal.key(), r.detector.describe(), fmt.Sprint(s.AcrossRuns, s.AcrossPauses)}
+	if load := r.detector.load(); load != nil {
+		parts = append(parts, load.key)
+	}
+	if r.when != nil {
+		parts = append(parts, "when "+r.when.key)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Evidence)) {
+		parts = append(parts, name, s.Evidence[name])
+	}
+	return strings.Join(parts, "\x00")
+}

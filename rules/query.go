@@ -1,0 +1,261 @@
+package rules
+
+import (
+	"github.com/stategauge/stategauge/event"
+)
+
+const (
+	// A run warms up for so many batches and so long, the longer: caches are cold,
+	// stores load, executors come.
+	warmUpBatches = 20
+	warmUpMs      = 30 * 60 * 1000
+	// A gap is a pause if it is so many times the usual spacing and so long.
+	pauseFactor = 10
+	pauseMs     = 30 * 60 * 1000
+	// spacingWeight is how fast the usual spacing follows.
+	spacingWeight = 0.1
+)
+
+// queryState is what the engine keeps of one query.
+type queryState struct {
+	ref     event.QueryRef
+	cluster string
+	extra   []event.Label
+	trigger event.TriggerKind
+	state   event.State
+
+	run        event.RunID
+	runStartMs int64
+	runBatches int  // executed batches of the run
+	midway     bool // the run was running already when we first saw it
+
+	lastBatch int64 // newest executed batch id, Absent before the first
+	// position is the batch's place in the windows: its id, moved up where a run
+	// went back to ids that had been before.
+	position int64
+	shift    int64
+	atMs     int64 // start of the newest batch
+	// elapsedMs only ever grows: the sum of the steps forward in event time, so that
+	// a clock that jumps back cannot hold a pending alert.
+	elapsedMs int64
+	gapMs     int64 // from the batch before
+	spacingMs float64
+
+	rules [][]*series // by place of the rule in the pack
+}
+
+func newQueryState(rules int) *queryState {
+	return &queryState{lastBatch: event.Absent, atMs: event.Absent, runStartMs: event.Absent, rules: make([][]*series, rules)}
+}
+
+// note keeps what the update says about the query itself. Terminated and idle
+// events carry no name: what was known stays.
+func (q *queryState) note(u *event.Update) {
+	ref := u.Event.Query
+	q.ref.ID = ref.ID
+	if ref.Name != "" {
+		q.ref.Name = ref.Name
+	}
+	if ref.Application != "" {
+		q.ref.Application = ref.Application
+	}
+	if u.Event.Cluster != "" {
+		q.cluster = u.Event.Cluster
+	}
+	if len(u.Event.Extra) > 0 && !sameLabels(q.extra, u.Event.Extra) {
+		q.extra = append(q.extra[:0], u.Event.Extra...)
+	}
+	if u.Trigger != event.TriggerUnknown {
+		q.trigger = u.Trigger
+	}
+	if u.State != event.StateUnknown {
+		q.state = u.State
+	}
+	if u.Outcome == event.OutcomeStarted && u.Event.Run != q.run {
+		q.enterRun(u.Event.Run, u.Event.AtMs, false)
+	}
+}
+
+func sameLabels(a, b []event.Label) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (q *queryState) enterRun(run event.RunID, atMs int64, midway bool) {
+	q.run, q.runStartMs, q.runBatches, q.midway = run, atMs, 0, midway
+}
+
+// advance moves on to the update's batch. It reports false for a batch that is not
+// newer than the last one of its run, or that cannot be placed.
+func (q *queryState) advance(u *event.Update) bool {
+	b := u.Event.Batch
+	if b.ID == event.Absent {
+		return false
+	}
+	if first := q.lastBatch == event.Absent; u.Event.Run != q.run || first && q.runStartMs == event.Absent {
+		q.enterRun(u.Event.Run, b.StartMs, first && !u.StartedSeen && b.ID > 0)
+	} else if !first && b.ID <= q.lastBatch && q.runBatches > 0 {
+		return false
+	}
+	q.place(b.ID)
+	q.clock(b.StartMs)
+	return true
+}
+
+// place gives the batch a position above all before it.
+func (q *queryState) place(id int64) {
+	if q.lastBatch != event.Absent && id+q.shift <= q.position {
+		q.shift = q.position + 1 - id
+	}
+	q.lastBatch, q.position = id, id+q.shift
+}
+
+// clock moves event time on. An undated batch happens when the last one did.
+func (q *queryState) clock(startMs int64) {
+	if q.runStartMs == event.Absent {
+		q.runStartMs = startMs
+	}
+	q.gapMs = 0
+	if startMs == event.Absent {
+		return
+	}
+	if q.atMs != event.Absent && startMs > q.atMs {
+		q.gapMs = startMs - q.atMs
+		q.elapsedMs += q.gapMs
+	}
+	q.atMs = startMs
+}
+
+// paused reports whether there was a long gap before the newest batch, and learns
+// the usual spacing from gaps that are none.
+func (q *queryState) paused() bool {
+	gap := float64(q.gapMs)
+	if q.spacingMs > 0 && q.gapMs >= pauseMs && gap > pauseFactor*q.spacingMs {
+		return true
+	}
+	switch {
+	case gap <= 0:
+	case q.spacingMs == 0:
+		q.spacingMs = gap
+	default:
+		q.spacingMs += spacingWeight * (gap - q.spacingMs)
+	}
+	return false
+}
+
+// warming reports whether the newest batch is too early in its run to be judged:
+// the first batch of each short run, or a long run's warm-up.
+func (q *queryState) warming() bool {
+	switch {
+	case chained(q.trigger):
+		return q.runBatches == 0
+	case q.midway:
+		return false
+	}
+	return q.runBatches < warmUpBatches || q.runStartMs != event.Absent && q.atMs-q.runStartMs < warmUpMs
+}
+
+// series is one rule's view of one query or operator.
+type series struct {
+	operator string
+	index    int // of the operator, -1 for the query
+	tracker  tracker
+	evidence *evidenceRing // nil where the rule watches nothing else
+	judged   Judgement
+	// waited is how many batches came since the last judgement, and judgedAt the
+	// elapsed time of it.
+	waited   int
+	judgedAt int64
+	alert    *liveAlert
+}
+
+const (
+	// A quiet series is judged every so many batches, one with an alert more often,
+	// and each at least every five minutes: a judgement costs a hundred times what
+	// taking a value in does.
+	quietStride  = 8
+	activeStride = 4
+	judgeEveryMs = 5 * 60 * 1000
+)
+
+// judge looks at the series if it is time to.
+func (s *series) judge(q *queryState) {
+	s.waited++
+	stride := quietStride
+	if s.alert != nil {
+		stride = activeStride
+	}
+	if s.waited < stride && q.elapsedMs-s.judgedAt < judgeEveryMs {
+		return
+	}
+	s.waited, s.judgedAt = 0, q.elapsedMs
+	var hold *Judgement
+	if s.alert != nil && s.alert.state == Firing {
+		hold = &s.alert.finding
+	}
+	s.judged = s.tracker.judge(hold)
+}
+
+// reset empties the windows. An alert stays: it needs batches that say it is over.
+func (s *series) reset() {
+	s.tracker.reset()
+	if s.evidence != nil {
+		s.evidence.reset()
+	}
+	s.judged, s.waited = Judgement{Said: SaidTooFew, Since: -1}, 0
+}
+
+// series returns the rule's series for the operator, or for the query where o is
+// nil, and makes it where there is none. An operator whose name changed is another.
+func (e *Engine) series(q *queryState, ri int, o *event.Operator, out []Verdict) (*series, []Verdict) {
+	index, name := -1, ""
+	if o != nil {
+		index, name = o.Index, o.Name
+	}
+	for k, s := range q.rules[ri] {
+		if s.index != index {
+			continue
+		}
+		if s.operator == name {
+			return s, out
+		}
+		out = e.end(q, ri, s, "another operator took its place", q.atMs, out)
+		q.rules[ri][k] = e.newSeries(ri, index, name)
+		return q.rules[ri][k], out
+	}
+	s := e.newSeries(ri, index, name)
+	q.rules[ri] = append(q.rules[ri], s)
+	return s, out
+}
+
+func (e *Engine) newSeries(ri, index int, name string) *series {
+	r := e.pack.rules[ri]
+	s := &series{operator: name, index: index, tracker: r.detector.newTracker(e.scratch)}
+	s.judged = Judgement{Said: SaidTooFew, Since: -1}
+	if len(r.evidence) > 0 {
+		s.evidence = newEvidenceRing(len(r.evidence), r.detector.span())
+	}
+	return s
+}
+
+// dropGone ends the series of operators that the query no longer has.
+func (e *Engine) dropGone(q *queryState, ri, operators int, out []Verdict) []Verdict {
+	kept := q.rules[ri][:0]
+	for _, s := range q.rules[ri] {
+		if s.index < operators {
+			kept = append(kept, s)
+			continue
+		}
+		out = e.end(q, ri, s, "the query no longer has the operator", q.atMs, out)
+	}
+	clear(q.rules[ri][len(kept):])
+	q.rules[ri] = kept
+	return out
+}
