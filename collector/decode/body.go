@@ -91,7 +91,7 @@ func (s *splitter) one() (*event.Event, *collector.Reject) {
 	start, d := s.i, s.d
 	end := min(len(s.body), start+d.pool.lim.EventBytes)
 	d.c.reset(s.body, start, end)
-	switch d.element() {
+	switch d.elementByShape() {
 	case isEvent:
 		s.i = d.c.i
 		return d.finish(), nil

@@ -43,10 +43,13 @@ func (d *Decoder) envelopeField(key []byte) bool {
 	case "sender":
 		d.envelope().Sender = d.intern(d.c.text())
 	case "seq":
+		d.repeated(d.envelope().Seq != event.Absent)
 		d.envelope().Seq = d.c.integer(slot{kind: slotSeq})
 	case "dropped":
+		d.repeated(d.envelope().Dropped != event.Absent)
 		d.envelope().Dropped = d.c.integer(slot{kind: slotDropped})
 	case "at":
+		d.repeated(d.envelope().AtMs != event.Absent)
 		d.envelope().AtMs = d.c.time(slot{kind: slotAt})
 	case "app":
 		d.app(&d.envelope().App)

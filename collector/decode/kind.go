@@ -168,7 +168,7 @@ func application(a *event.App) string {
 func (d *Decoder) finishBatch(ev *event.Event) {
 	b := d.batch
 	d.batch = nil
-	b.Query, b.Run = ev.Query, ev.Run
+	b.Query, b.Run, b.StartMs = ev.Query, ev.Run, d.head.atMs
 	d.parts.fold(b.Sources)
 	b.Settle()
 	ev.Batch = b

@@ -9,7 +9,7 @@ import (
 // latencies parses the percentiles of a real-time mode batch: an object of
 // metrics, each an object of percentiles such as P50.
 func (d *Decoder) latencies() {
-	d.dropRepeated(len(d.batch.Percentiles))
+	d.repeated(len(d.batch.Percentiles) > 0)
 	d.batch.Percentiles = d.batch.Percentiles[:0]
 	if !d.open('{') {
 		return

@@ -9,7 +9,7 @@ type Limits struct {
 	Depth         int // nested objects and arrays in one element; more is refused as depth
 	UnknownKeys   int // metrics outside the catalog kept per event; the rest is counted in Stats.UnknownDropped
 	StringBytes   int // a longer query or run id is refused as too_large, any other string is cut
-	TemplateBytes int // memory of the shape cache, all queries together
+	TemplateBytes int // memory of the shape cache, all queries together; negative switches it off
 	InternBytes   int // memory of the table of strings, all queries together
 }
 
@@ -28,7 +28,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// withDefaults fills the fields that are not positive.
+// withDefaults fills the fields that are 0.
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	for _, f := range []struct{ have, def *int }{
@@ -42,7 +42,7 @@ func (l Limits) withDefaults() Limits {
 		{&l.TemplateBytes, &d.TemplateBytes},
 		{&l.InternBytes, &d.InternBytes},
 	} {
-		if *f.have <= 0 {
+		if *f.have == 0 {
 			*f.have = *f.def
 		}
 	}

@@ -19,7 +19,7 @@ type place struct{ observed, column int }
 // observed parses observedMetrics: for each name an object of columns, or the
 // event log's pair of values and schema. Numeric columns are kept.
 func (d *Decoder) observed() {
-	d.dropRepeated(len(d.batch.Observed))
+	d.repeated(len(d.batch.Observed) > 0)
 	d.batch.Observed = d.batch.Observed[:0]
 	if !d.open('{') {
 		return

@@ -9,7 +9,7 @@ import (
 
 // operators parses stateOperators.
 func (d *Decoder) operators() {
-	d.dropRepeated(len(d.batch.Operators))
+	d.repeated(len(d.batch.Operators) > 0)
 	d.batch.Operators = d.batch.Operators[:0]
 	if !d.open('[') {
 		return
@@ -22,14 +22,6 @@ func (d *Decoder) operators() {
 		if d.open('{') {
 			d.operator(d.batch.AddOperator())
 		}
-	}
-}
-
-// dropRepeated prepares for an array that may have come before in the same
-// object: the last one counts, and no template can say so.
-func (d *Decoder) dropRepeated(n int) {
-	if n > 0 {
-		d.c.rec.giveUp()
 	}
 }
 
@@ -57,9 +49,7 @@ func (d *Decoder) operator(o *event.Operator) {
 
 func (d *Decoder) operatorFigure(o *event.Operator, id event.MetricID) {
 	v := &o.Values[id]
-	if *v == *v {
-		d.c.rec.giveUp()
-	}
+	d.repeated(*v == *v)
 	*v = d.c.number(slot{kind: slotOperator, owner: uint16(o.Index), id: uint32(id)})
 }
 
@@ -77,7 +67,7 @@ func (d *Decoder) customMetrics(o *event.Operator) {
 		case ok:
 			d.operatorFigure(o, id)
 		case bytes.HasPrefix(key, snapshotPrefix):
-			d.snapshot(o, key)
+			foldSnapshot(o, d.c.integer(slot{kind: slotSnapshot, owner: uint16(o.Index)}))
 		default:
 			o.Unknown = d.keep(o.Unknown, key, slotUnknown, o.Index)
 		}
@@ -88,13 +78,7 @@ func (d *Decoder) customMetrics(o *event.Operator) {
 // instances are told changes from batch to batch.
 var snapshotPrefix = []byte("SnapshotLastUploaded.")
 
-// snapshot folds the uploaded version of one store instance.
-func (d *Decoder) snapshot(o *event.Operator, key []byte) {
-	keyAt := d.c.i - len(key)
-	v := d.c.integer(slot{kind: slotSnapshot, owner: uint16(o.Index), id: uint32(keyAt)})
-	foldSnapshot(o, v)
-}
-
+// foldSnapshot adds the uploaded version of one store instance.
 func foldSnapshot(o *event.Operator, v int64) {
 	if v == event.Absent {
 		return

@@ -29,6 +29,7 @@ func (d *Decoder) progressField(key []byte) {
 	switch string(key) {
 	case "batchId":
 		d.head.seen |= seenBatch
+		d.repeated(b.ID != event.Absent)
 		b.ID = d.c.integer(slot{kind: slotBatchID})
 		setWhole(&b.Values[event.BatchID], b.ID)
 	case "batchDuration":
@@ -96,6 +97,7 @@ func (d *Decoder) identityField(key []byte) bool {
 	case seenName:
 		h.name = d.intern(d.c.text())
 	default:
+		d.repeated(h.atMs != event.Absent)
 		h.atMs = d.c.time(slot{kind: slotStart})
 		if h.atMs == event.Absent {
 			d.c.rec.giveUp()
@@ -125,12 +127,18 @@ func (d *Decoder) identifier() string {
 	return d.intern(number[:len(number)-(len(d.c.b)-d.c.i)])
 }
 
+// repeated is told whether a key has had a value already. The last one counts,
+// which no template can say.
+func (d *Decoder) repeated(yes bool) {
+	if yes {
+		d.c.rec.giveUp()
+	}
+}
+
 // figure parses a query metric.
 func (d *Decoder) figure(id event.MetricID) {
 	v := &d.batch.Values[id]
-	if *v == *v { // a repeated key: the template could not tell which counts
-		d.c.rec.giveUp()
-	}
+	d.repeated(*v == *v)
 	*v = d.c.number(slot{kind: slotValue, id: uint32(id)})
 }
 
@@ -215,9 +223,7 @@ func (d *Decoder) eventTime() {
 }
 
 func (d *Decoder) timeFigure(id event.MetricID) {
-	if v := d.batch.Values[id]; v == v {
-		d.c.rec.giveUp()
-	}
+	d.repeated(d.batch.Values.Has(id))
 	setTime(d.batch, id, d.c.time(slot{kind: slotTime, id: uint32(id)}))
 }
 

@@ -18,7 +18,8 @@ const (
 	slotTime                       // Batch.Values[id], a time
 	slotSource                     // the figure id of Sources[owner]
 	slotPart                       // parts[id].at[owner]
-	slotSnapshot                   // Operators[owner]: a run of SnapshotLastUploaded members
+	slotSnapshot                   // Operators[owner]: one SnapshotLastUploaded
+	slotSnapshots                  // the same: a run of members, each with its comma
 	slotSeq                        // Envelope.Seq
 	slotDropped                    // Envelope.Dropped
 	slotAt                         // Envelope.AtMs, a time

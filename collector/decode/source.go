@@ -39,7 +39,7 @@ func sourceFigure(s *event.Source, id uint32) *float64 {
 
 // sources parses the inputs of a batch.
 func (d *Decoder) sources() {
-	d.dropRepeated(len(d.batch.Sources))
+	d.repeated(len(d.batch.Sources) > 0)
 	d.batch.Sources = d.batch.Sources[:0]
 	d.parts.reset()
 	if !d.open('[') {
@@ -73,17 +73,24 @@ func (d *Decoder) source(s *event.Source, index uint16) {
 		case "latestOffset":
 			d.offset(offsetLatest)
 		case "numInputRows", "numRecords": // the second before Spark 2.1 was released
+			d.repeated(s.Rows != event.Absent)
 			s.Rows = d.c.integer(slot{kind: slotSource, owner: index, id: sourceRows})
 		case "inputRowsPerSecond":
-			s.InputRate = d.c.number(slot{kind: slotSource, owner: index, id: sourceInputRate})
+			d.sourceFigure(s, index, sourceInputRate)
 		case "processedRowsPerSecond":
-			s.ProcessedRate = d.c.number(slot{kind: slotSource, owner: index, id: sourceProcessedRate})
+			d.sourceFigure(s, index, sourceProcessedRate)
 		case "metrics":
 			d.sourceMetrics(s, index)
 		default:
 			d.c.skip()
 		}
 	}
+}
+
+func (d *Decoder) sourceFigure(s *event.Source, index uint16, id uint32) {
+	v := sourceFigure(s, id)
+	d.repeated(*v == *v)
+	*v = d.c.number(slot{kind: slotSource, owner: index, id: id})
 }
 
 // sourceMetrics parses a source's own metrics: a map of strings, most of them
@@ -113,6 +120,6 @@ func (d *Decoder) sourceMetrics(s *event.Source, index uint16) {
 			d.c.skip()
 			continue
 		}
-		*sourceFigure(s, id) = d.c.number(slot{kind: slotSource, owner: index, id: id})
+		d.sourceFigure(s, index, id)
 	}
 }

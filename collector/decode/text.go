@@ -33,7 +33,7 @@ func hex4(b []byte) (r rune, ok bool) {
 		case ch-'0' <= 9:
 			ch -= '0'
 		case ch|0x20 >= 'a' && ch|0x20 <= 'f':
-			ch = ch|0x20 - 'a' + 10
+			ch = ch | 0x20 - 'a' + 10
 		default:
 			return 0, false
 		}

@@ -89,7 +89,10 @@ func (c *cursor) time(s slot) int64 {
 		return event.Absent
 	}
 	ms := parseTime(c.b[lo:hi])
-	if c.rec != nil && hi-lo == isoLength && ms != event.Absent {
+	if c.rec != nil && ms != event.Absent {
+		if _, ok := parseISO(c.b[lo:hi]); !ok || hi-lo != isoLength {
+			c.rec.giveUp()
+		}
 		c.rec.add(s, lo, hi)
 	}
 	return ms
