@@ -92,24 +92,26 @@ func (r *run) end(why *event.Failure) {
 // alive; one with a trigger under way may still hang, so its silence goes on
 // counting.
 func (t *Tracker) heartbeat(e *event.Event, nowMs int64, out []event.Update) []event.Update {
-	out = append(out, blank(e, event.OutcomeHeartbeat))
-	if e.Envelope == nil {
+	if e.Envelope != nil {
+		for i := range e.Envelope.Active {
+			out = t.active(&e.Envelope.Active[i], nowMs, out)
+		}
+	}
+	return append(out, blank(e, event.OutcomeHeartbeat))
+}
+
+func (t *Tracker) active(a *event.ActiveQuery, nowMs int64, out []event.Update) []event.Update {
+	q := t.byID[a.ID]
+	if q == nil || a.Run != "" && a.Run != q.cur.id {
 		return out
 	}
-	for i := range e.Envelope.Active {
-		a := &e.Envelope.Active[i]
-		q := t.byID[a.ID]
-		if q == nil || a.Run != "" && a.Run != q.cur.id {
-			continue
-		}
-		q.heartbeatMs, q.triggerActive = nowMs, a.TriggerActive
-		if a.TriggerActive || q.cur.ended {
-			continue
-		}
-		q.seenMs, q.aliveMs = nowMs, nowMs
-		if q.state == event.StateOverdue {
-			out = t.change(q, event.StateIdle, nowMs, out)
-		}
+	q.heartbeatMs, q.triggerActive = nowMs, a.TriggerActive
+	if a.TriggerActive || q.cur.ended {
+		return out
+	}
+	q.seenMs, q.aliveMs = nowMs, nowMs
+	if q.state == event.StateOverdue {
+		out = t.change(q, event.StateIdle, nowMs, out)
 	}
 	return out
 }

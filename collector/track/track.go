@@ -47,7 +47,7 @@ func New(c Config, seen Filter) *Tracker {
 }
 
 // Apply judges one event at our time nowMs and appends what follows to out. The
-// event's own update comes first; after it may come changes of other queries'
+// event's own update comes last; before it may come changes of other queries'
 // state that the event brought about, with events of KindTick. The caller fills
 // in Origin.
 //
@@ -70,11 +70,10 @@ func (t *Tracker) Apply(e *event.Event, nowMs int64, out []event.Update) []event
 	u := event.Update{Event: e, NewQuery: isNew, Was: q.state}
 	t.judge(q, e, at, nowMs, lost, &u)
 	t.finish(q, &u)
-	out = append(out, u)
 	if isNew {
 		out = t.succeed(q, nowMs, out)
 	}
-	return out
+	return append(out, u)
 }
 
 func (t *Tracker) judge(q *query, e *event.Event, at, nowMs, lost int64, u *event.Update) {
