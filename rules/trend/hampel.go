@@ -10,6 +10,9 @@ const (
 	// madFloorShare of the level is the least deviation that counts as noise: whole
 	// milliseconds are often flat, and a deviation of 0 would make each step an outlier.
 	madFloorShare = 0.01
+	// longestSpike is the most points in a row that are outliers together. More of
+	// them are a new level, which on a quiet series lies far off the line as well.
+	longestSpike = 5
 )
 
 // Hampel marks the values that lie further than limit scaled median absolute
@@ -37,7 +40,8 @@ func (s *Scratch) spread(v []float64, limit, floor float64) (center, width float
 	return center, limit * max(madScale*medianInPlace(s.pick), floor)
 }
 
-// setOutliersAside fills the kept buffers with the points near the line.
+// setOutliersAside fills the kept buffers with the points near the line, and with
+// those that lie off to the same side for long.
 func (s *Scratch) setOutliersAside(x, y []float64, l Line) {
 	s.residual = s.residual[:0]
 	for i := range x {
@@ -45,10 +49,33 @@ func (s *Scratch) setOutliersAside(x, y []float64, l Line) {
 	}
 	center, width := s.spread(s.residual, hampelLimit, madFloorShare*math.Abs(s.median(y)))
 	s.keptX, s.keptY, s.index = s.keptX[:0], s.keptY[:0], s.index[:0]
-	for i, e := range s.residual {
-		if math.Abs(e-center) > width {
-			continue
+	for i := 0; i < len(x); {
+		side := sideOf(s.residual[i]-center, width)
+		end := i + 1
+		for end < len(x) && sideOf(s.residual[end]-center, width) == side {
+			end++
 		}
-		s.keptX, s.keptY, s.index = append(s.keptX, x[i]), append(s.keptY, y[i]), append(s.index, i)
+		if side == 0 || end-i > longestSpike {
+			s.keep(x, y, i, end)
+		}
+		i = end
+	}
+}
+
+// sideOf returns -1, 0 or +1: below, within or above the width.
+func sideOf(e, width float64) int {
+	switch {
+	case e > width:
+		return 1
+	case e < -width:
+		return -1
+	}
+	return 0
+}
+
+func (s *Scratch) keep(x, y []float64, from, until int) {
+	s.keptX, s.keptY = append(s.keptX, x[from:until]...), append(s.keptY, y[from:until]...)
+	for i := from; i < until; i++ {
+		s.index = append(s.index, i)
 	}
 }

@@ -22,26 +22,41 @@ func AR1VarianceFactor(r float64, n int) float64 {
 	return 1 + 2*(math.Pow(r, f+1)-f*r*r+(f-1)*r)/(f*(r-1)*(r-1))
 }
 
-// lagOne returns the lag-1 correlation of the kept points around the line, with
-// the bias of a short series added back (Marriott and Pope 1954) and clamped to 0
-// to .95. Only neighbours that stood side by side before outliers were set aside
-// and that no gap in the batches parts make a pair.
-func (s *Scratch) lagOne(l Line) float64 {
-	n := len(s.keptX)
+// memory returns the lag-1 correlation of the kept points around what they do: the
+// line, or the step or bend where bent says that it fits clearly better. Around a
+// line a clean step leaves a saw tooth, which looks like so much memory that the
+// step would never be believed.
+func (s *Scratch) memory(l Line, p shape, bent bool) float64 {
 	s.residual = s.residual[:0]
-	sum := 0.0
 	for i, x := range s.keptX {
 		e := s.keptY[i] - l.At(x)
+		if bent {
+			e = s.keptY[i] - p.at(x)
+		}
 		s.residual = append(s.residual, e)
-		sum += e
 	}
-	mean := sum / float64(n)
+	return s.lagOne()
+}
+
+// lagOne returns the lag-1 correlation of the residuals, with the bias of a short
+// series added back (Marriott and Pope 1954) and clamped to 0 to .95. Only
+// neighbours that stood side by side before outliers were set aside and that no
+// gap in the batches parts make a pair. What stays within one percent of the level
+// counts as independent: it is too small to matter, however smooth it is.
+func (s *Scratch) lagOne() float64 {
+	n := float64(len(s.residual))
+	mean := 0.0
+	for _, e := range s.residual {
+		mean += e / n
+	}
 	product, square, pairs := s.laggedSums(mean)
+	floor := madFloorShare * s.median(s.keptY)
+	square += n * floor * floor
 	if pairs < 3 || square <= 0 {
 		return 0
 	}
-	r := product / float64(pairs) / (square / float64(n))
-	return min(max(r+(1+3*r)/float64(n), 0), maxR1)
+	r := product / float64(pairs) / (square / n)
+	return min(max(r+(1+3*r)/n, 0), maxR1)
 }
 
 func (s *Scratch) laggedSums(mean float64) (product, square float64, pairs int) {

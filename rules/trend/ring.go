@@ -114,27 +114,32 @@ func (r *ring) clearOpen() {
 	r.openVals, r.openLoads, r.open = r.openVals[:0], r.openLoads[:0], block{}
 }
 
-// append keeps one more point, making room before and dropping old ones after.
+// append drops what the span does not need any more with b in it, and keeps b.
 func (r *ring) append(v float64, b block) {
+	for r.n > 0 && r.coveredWithoutOldest(b) {
+		r.evict()
+	}
 	if r.n == r.limit {
 		r.makeRoom()
 	}
 	if r.n == len(r.vals) {
 		r.grow()
 	}
-	i := r.at(r.n)
 	r.rank.add(r, v)
+	i := r.at(r.n)
 	r.vals[i], r.meta[i] = v, b
 	r.n++
 	r.batches += int(b.batches)
-	for r.n > 1 && r.coveredWithoutOldest() {
-		r.evict()
-	}
 }
 
-func (r *ring) coveredWithoutOldest() bool {
-	second := &r.meta[r.at(1)]
-	return r.span.covered(r.batches-int(r.meta[r.head].batches), r.newest().untilMs-second.fromMs)
+// coveredWithoutOldest reports whether the points after the oldest, with b, cover
+// the span.
+func (r *ring) coveredWithoutOldest(b block) bool {
+	from := b.fromMs
+	if r.n > 1 {
+		from = r.meta[r.at(1)].fromMs
+	}
+	return r.span.covered(r.batches-int(r.meta[r.head].batches)+int(b.batches), b.untilMs-from)
 }
 
 func (r *ring) evict() {

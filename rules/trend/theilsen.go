@@ -68,6 +68,9 @@ func (s *Scratch) slopeRange(x, y []float64, slope, z, variance float64) (low, h
 // slopes crowd together that they cannot be collected.
 const maxSteps = 30
 
+// slopeAccuracy is where the rounding of y - m*x begins to blur the counts.
+const slopeAccuracy = 1e-12
+
 // bracket is an interval (lo, hi] of slopes that holds the ranks looked for;
 // below is the number of slopes <= lo.
 type bracket struct {
@@ -80,10 +83,16 @@ type bracket struct {
 // candidate, which is a number of inversions (Cole, Salowe, Steiger and Szemerédi
 // 1989), narrows the interval until the slopes left in it can be collected.
 func (s *Scratch) kthSlopes(x, y []float64, k1, k2 int) float64 {
-	b := s.slopeBounds(x, y)
+	lo, hi := slopeBounds(x, y)
+	if lo == hi {
+		return lo
+	}
+	// lo itself must lie outside, and rounding may put a far pair a little beyond.
+	room := 1e-9 * max(math.Abs(lo), math.Abs(hi))
+	b := bracket{lo: lo - room, hi: hi + room, upTo: len(x) * (len(x) - 1) / 2}
 	for step := 0; b.upTo-b.below > 2*len(x) && step < maxSteps; step++ {
 		m := middle(b.lo, b.hi)
-		if !(m > b.lo && m < b.hi) {
+		if b.hi-b.lo <= slopeAccuracy*max(math.Abs(b.lo), math.Abs(b.hi)) {
 			break
 		}
 		c := s.countSlopes(x, y, m)
@@ -100,15 +109,13 @@ func (s *Scratch) kthSlopes(x, y []float64, k1, k2 int) float64 {
 }
 
 // slopeBounds encloses all slopes: the steepest pair is always one of neighbours.
-func (s *Scratch) slopeBounds(x, y []float64) bracket {
-	lo, hi := math.Inf(1), math.Inf(-1)
+func slopeBounds(x, y []float64) (lo, hi float64) {
+	lo, hi = math.Inf(1), math.Inf(-1)
 	for i := 1; i < len(x); i++ {
 		m := (y[i] - y[i-1]) / (x[i] - x[i-1])
 		lo, hi = min(lo, m), max(hi, m)
 	}
-	// One rounding error of room on each side; lo itself must lie outside.
-	room := 1e-9*max(math.Abs(lo), math.Abs(hi)) + math.SmallestNonzeroFloat64
-	return bracket{lo: lo - room, hi: hi + room, upTo: len(x) * (len(x) - 1) / 2}
+	return lo, hi
 }
 
 // countSlopes returns the number of slopes <= m: the pairs i < j with
@@ -146,20 +153,18 @@ func (s *Scratch) collect(x, y []float64, b bracket, k1, k2 int) float64 {
 			}
 		}
 	}
-	return pickRanks(s.pick, room, k1-below, k2-below, least, most)
-}
-
-// pickRanks returns the mean of two ranks of the slopes collected. Where more
-// slopes than room fell into an interval that could not be narrowed, they are
-// equal but for rounding.
-func pickRanks(slopes []float64, room, k1, k2 int, least, most float64) float64 {
-	n := len(slopes)
-	if n == 0 {
-		return 0
-	}
-	if n == room {
+	switch len(s.pick) {
+	case 0: // lost to rounding at the edge of a narrow interval
+		return middle(b.lo, b.hi)
+	case room: // crowded into an interval that could not be narrowed: equal but for rounding
 		return middle(least, most)
 	}
+	return pickRanks(s.pick, k1-below, k2-below)
+}
+
+// pickRanks returns the mean of two ranks of the slopes collected.
+func pickRanks(slopes []float64, k1, k2 int) float64 {
+	n := len(slopes)
 	k1, k2 = min(max(k1, 0), n-1), min(max(k2, 0), n-1)
 	upper := selectInPlace(slopes, k2)
 	if k1 == k2 {
