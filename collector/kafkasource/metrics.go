@@ -1,0 +1,80 @@
+package kafkasource
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Why offsets were jumped over.
+const (
+	gapRetention = "retention" // the broker had deleted them
+	gapRecreated = "recreated" // the topic, or its log, is a new one
+)
+
+// Metrics counts what the source itself does; what came of the events is counted
+// by collector.Metrics. One Metrics can serve several sources one after the other.
+type Metrics struct {
+	Lag           *prometheus.GaugeVec   // offsets from the next to be handled to the end of the log, by topic and partition; absent while not known
+	Fetches       prometheus.Counter     // fetches that brought messages
+	Messages      prometheus.Counter     // messages fetched
+	Steps         prometheus.Counter     // steps that the handler applied
+	Retries       prometheus.Counter     // steps that the handler refused and that were offered again
+	Commits       prometheus.Counter     // commits that the group accepted
+	CommitErrors  prometheus.Counter     // commits that failed
+	Gaps          *prometheus.CounterVec // jumps over offsets, by topic and reason
+	OffsetsLost   *prometheus.CounterVec // offsets deleted before they were read, by topic
+	Rebalances    prometheus.Counter     // generations of the group that this process was part of
+	Assigned      prometheus.Gauge       // partitions that this process reads
+	Restarts      *prometheus.CounterVec // readers that were started again after an error, by topic
+	LogSuppressed prometheus.Counter     // log lines left out by the limit
+}
+
+// NewMetrics registers the metrics with reg.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	with := promauto.With(reg)
+	counter := func(name, help string) prometheus.Counter {
+		return with.NewCounter(prometheus.CounterOpts{Name: "stategauge_kafka_" + name, Help: help})
+	}
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return with.NewCounterVec(prometheus.CounterOpts{Name: "stategauge_kafka_" + name, Help: help}, labels)
+	}
+	return &Metrics{
+		Lag: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "stategauge_kafka_lag", Help: "Offsets from the next one to be handled to the end of the log; absent while not known.",
+		}, []string{"topic", "partition"}),
+		Fetches:      counter("fetches_total", "Fetches that brought messages."),
+		Messages:     counter("messages_total", "Messages fetched."),
+		Steps:        counter("steps_total", "Steps that the handler applied."),
+		Retries:      counter("step_retries_total", "Times that a step was refused and offered again."),
+		Commits:      counter("commits_total", "Offset commits that the group accepted."),
+		CommitErrors: counter("commit_errors_total", "Offset commits that failed."),
+		Gaps:         vec("gaps_total", "Jumps over offsets that could not be read, by reason.", "topic", "reason"),
+		OffsetsLost:  vec("offsets_lost_total", "Offsets that the broker deleted before they were read.", "topic"),
+		Rebalances:   counter("rebalances_total", "Generations of the consumer group that this process was part of."),
+		Assigned: with.NewGauge(prometheus.GaugeOpts{
+			Name: "stategauge_kafka_partitions_assigned", Help: "Partitions that this process reads.",
+		}),
+		Restarts:      vec("reader_restarts_total", "Readers started again after an error.", "topic"),
+		LogSuppressed: counter("log_lines_suppressed_total", "Log lines of the Kafka source that were left out by its limit."),
+	}
+}
+
+// start makes the counters of a topic begin at 0.
+func (m *Metrics) start(topics []string) {
+	for _, t := range topics {
+		m.Gaps.WithLabelValues(t, gapRetention)
+		m.Gaps.WithLabelValues(t, gapRecreated)
+		m.OffsetsLost.WithLabelValues(t)
+		m.Restarts.WithLabelValues(t)
+	}
+}
+
+func (m *Metrics) setLag(p partition, lag int64) {
+	m.Lag.WithLabelValues(p.topic, strconv.Itoa(int(p.id))).Set(float64(max(lag, 0)))
+}
+
+func (m *Metrics) dropLag(p partition) {
+	m.Lag.DeleteLabelValues(p.topic, strconv.Itoa(int(p.id)))
+}

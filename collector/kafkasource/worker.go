@@ -1,0 +1,209 @@
+package kafkasource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/stategauge/stategauge/collector"
+	"github.com/stategauge/stategauge/event"
+)
+
+// worker reads one assigned partition for the length of one generation.
+type worker struct {
+	source    *Source
+	commits   *committer
+	partition partition
+	committed int64     // the group's offset at assignment; event.Absent for none
+	start     int64     // where the hook wants to start; event.Absent for no wish
+	fresh     freshness // of a partition that turned up while we ran
+	opened    func()    // called once, when reading has begun
+	begun     bool
+
+	reader fetcher // nil while there is none
+	buf    []message
+	step   step
+
+	outOfRange, vanished bool // what the broker said when the last reader failed
+	failures             backoff
+
+	reached atomic.Int64 // next offset to be handled; event.Absent before it is known
+	end     atomic.Int64 // end of the log, as told last; event.Absent likewise
+}
+
+func newWorker(s *Source, c *committer, a collector.Assignment, start int64) *worker {
+	w := &worker{source: s, commits: c, partition: partitionOf(a), committed: a.Committed, start: start}
+	w.step.init(w)
+	w.reached.Store(event.Absent)
+	w.end.Store(event.Absent)
+	return w
+}
+
+// run reads until ctx ends; handling is the context for handlers, which lives a
+// little longer.
+func (w *worker) run(ctx, handling context.Context) {
+	defer w.step.release()
+	defer w.dropReader()
+	for ctx.Err() == nil {
+		err := w.turn(ctx, handling)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			continue
+		}
+		w.failed(err)
+		if !pause(ctx, w.failures.next()) {
+			return
+		}
+	}
+}
+
+// turn fetches once and handles what came.
+func (w *worker) turn(ctx, handling context.Context) error {
+	if w.reader == nil {
+		if err := w.open(ctx); err != nil {
+			return err
+		}
+	}
+	msgs, err := w.reader.fetch(ctx, w.buf[:0])
+	if err != nil {
+		return err
+	}
+	w.succeeded(len(msgs))
+	if !w.step.handle(ctx, handling, msgs, w.reader.position()) {
+		return ctx.Err()
+	}
+	w.showLag()
+	clear(msgs) // let the values go before the next wait
+	w.buf = msgs
+	return nil
+}
+
+func (w *worker) succeeded(messages int) {
+	w.failures.reset()
+	w.end.Store(w.reader.highWater())
+	w.source.faults.clear(faultPartition + w.partition.String())
+	if messages > 0 {
+		w.source.metrics.Fetches.Inc()
+		w.source.metrics.Messages.Add(float64(messages))
+	}
+}
+
+func (w *worker) failed(err error) {
+	w.dropReader()
+	w.outOfRange = errors.Is(err, errOutOfRange)
+	w.vanished = w.vanished || errors.Is(err, errUnknownTopic)
+	w.source.faults.raise(faultPartition+w.partition.String(), settling,
+		fmt.Sprintf("partition %s cannot be read: %v", w.partition, err))
+	w.source.metrics.Restarts.WithLabelValues(w.partition.topic).Inc()
+}
+
+func (w *worker) dropReader() {
+	if w.reader != nil {
+		w.reader.close()
+		w.reader = nil
+	}
+}
+
+// open finds out where to read from and begins to.
+func (w *worker) open(ctx context.Context) error {
+	looks, err := w.source.cluster.look(ctx, []string{w.partition.topic})
+	if err != nil {
+		return err
+	}
+	at, err := placeOf(looks, w.partition)
+	if err != nil {
+		return err
+	}
+	offset := w.settle(at)
+	w.reader, err = w.source.cluster.open(ctx, w.partition, at.leader, offset)
+	if err != nil {
+		return err
+	}
+	if !w.begun {
+		w.begun = true
+		w.opened()
+	}
+	w.showLag()
+	return nil
+}
+
+func placeOf(looks map[string]topicLook, p partition) (place, error) {
+	look, ok := looks[p.topic]
+	switch {
+	case !ok:
+		return place{}, errors.New("the brokers say nothing about it")
+	case look.err != nil:
+		return place{}, look.err
+	case int(p.id) >= len(look.places):
+		return place{}, errUnknownTopic
+	}
+	return look.places[p.id], look.places[p.id].err
+}
+
+// settle decides where to read from, given what the log holds now. The place is
+// committed when it is not simply where we were, because a configured start of
+// "latest" must not be worked out twice, with events lost in between.
+func (w *worker) settle(at place) int64 {
+	pos := w.reached.Load()
+	switch {
+	case !known(pos):
+		pos = w.first(at)
+	case w.vanished && at.last < w.end.Load(), w.outOfRange && pos > at.last:
+		w.gap(gapRecreated, 0, pos, at.first)
+		pos = at.first
+	}
+	if pos < at.first {
+		if from := max(pos, w.committed); from < at.first {
+			w.gap(gapRetention, at.first-from, from, at.first)
+		}
+		pos = at.first
+	}
+	w.outOfRange, w.vanished = false, false
+	w.end.Store(at.last)
+	if pos != w.reached.Swap(pos) && pos != w.committed && !known(w.start) {
+		w.commits.mark(w.partition, pos)
+	}
+	return pos
+}
+
+// first is where a partition that was just assigned is read from.
+func (w *worker) first(at place) int64 {
+	switch {
+	case w.fresh == reborn:
+		w.gap(gapRecreated, 0, w.end.Load(), at.first)
+		return at.first
+	case known(w.start):
+		return w.start
+	case known(w.committed):
+		return w.committed
+	case w.fresh == newborn || w.source.cfg.StartOffset == StartEarliest:
+		return at.first
+	}
+	return at.last
+}
+
+// gap counts and tells a jump over offsets that cannot be read.
+func (w *worker) gap(reason string, lost, from, to int64) {
+	m := w.source.metrics
+	m.Gaps.WithLabelValues(w.partition.topic, reason).Inc()
+	m.OffsetsLost.WithLabelValues(w.partition.topic).Add(float64(lost))
+	w.source.log.Warn("kafka partition goes on elsewhere: offsets are gone",
+		"partition", w.partition.String(), "reason", reason, "from", from, "to", to, "lost", lost)
+}
+
+// advance notes that everything before offset is handled.
+func (w *worker) advance(offset int64) {
+	if w.reached.Swap(offset) != offset {
+		w.commits.mark(w.partition, offset)
+	}
+}
+
+func (w *worker) showLag() {
+	reached, end := w.reached.Load(), w.end.Load()
+	if known(reached) && known(end) {
+		w.source.metrics.setLag(w.partition, end-reached)
+	}
+}
