@@ -21,6 +21,7 @@ type Decoder struct {
 	nesting int   // strings holding JSON that the cursor is inside of
 	unknown int   // metrics outside the catalog stored so far
 
+	order keyOrder
 	parts partTable
 	row   observedRow
 }

@@ -83,4 +83,3 @@ func TestTheShapeCacheGivesTheSameEventAsTheParser(t *testing.T) {
 		t.Errorf("every event after the first of a run should hit: %+v", st)
 	}
 }
-

@@ -23,8 +23,7 @@ func (d *Decoder) match(t *template) bool {
 
 // fillSlots walks over the element and the template side by side.
 func (d *Decoder) fillSlots(t *template) bool {
-	b, i := d.c.b, d.c.i
-	lits, values := t.literals, &d.batch.Values
+	b, i, lits := d.c.b, d.c.i, t.literals
 	for k := range t.ops {
 		op := &t.ops[k]
 		n := int(op.literal)
@@ -33,27 +32,29 @@ func (d *Decoder) fillSlots(t *template) bool {
 		}
 		i += n
 		lits = lits[n:]
-		var end int
-		switch op.kind {
-		case slotOperator:
-			var f float64
-			f, end = parseFloat(b, i)
-			d.batch.Operators[op.owner].Values[op.id] = finite(f)
-		case slotValue:
-			var f float64
-			f, end = parseFloat(b, i)
-			values[op.id] = finite(f)
-		case slotPart:
-			var v int64
-			v, end = parseInt(b, i)
-			d.parts.parts[op.id].set(offsetKind(op.owner), v)
-		default:
-			end = d.fillOther(op.slot, i)
+		if op.kind > slotCommon {
+			if i = d.fillOther(op.slot, i); i < 0 {
+				return false
+			}
+			continue
 		}
-		if end == i && op.kind != slotSnapshots {
-			return false
+		u, end := parseDigits(b, i)
+		// One comparison for 1 to exactDigits digits, no fraction and no exponent.
+		if uint(end-i-1) >= exactDigits || end >= len(b) || b[end] == '.' || b[end]|0x20 == 'e' || (b[i] == '0' && end-i > 1) {
+			if i = d.fillOther(op.slot, i); i < 0 {
+				return false
+			}
+			continue
 		}
 		i = end
+		switch op.kind {
+		case slotOperator:
+			d.batch.Operators[op.owner].Values[op.id] = float64(int64(u))
+		case slotValue:
+			d.batch.Values[op.id] = float64(int64(u))
+		case slotPart:
+			d.parts.parts[op.id].at[op.owner] = int64(u)
+		}
 	}
 	if len(b)-i < len(lits) || string(b[i:i+len(lits)]) != string(lits) {
 		return false
@@ -62,28 +63,50 @@ func (d *Decoder) fillSlots(t *template) bool {
 	return true
 }
 
-// fillOther fills the rarer kinds of slot from the value at b[i:] and returns the
-// end of the value, i where there is none of the kind.
+// fillOther fills any kind of slot from any form of value at b[i:] and returns the
+// end of the value, -1 where there is none that the slot takes.
 func (d *Decoder) fillOther(s slot, i int) (end int) {
 	switch s.kind {
 	case slotString, slotText:
-		return d.passText(s.kind, i)
+		end = d.passText(s.kind, i)
 	case slotStart, slotTime, slotAt:
-		return d.fillTime(s, i)
-	case slotBatchID, slotSeq, slotDropped, slotSnapshot:
-		return d.fillWhole(s, i)
+		end = d.fillTime(s, i)
 	case slotSnapshots:
 		return d.fillSnapshots(int(s.owner), i)
-	case slotSource:
-		if s.id == sourceRows {
-			return d.fillWhole(s, i)
-		}
+	case slotBatchID, slotSeq, slotDropped, slotSnapshot, slotPart, slotRows:
+		end = d.fillWhole(s, i)
+	default:
+		end = d.fillFigure(s, i)
 	}
+	if end == i {
+		return -1
+	}
+	return end
+}
+
+// fillFigure fills a figure and returns its end, i where there is none. Figures
+// that are kept in a list are left out of it when they are not finite, so there
+// such a value fits no slot.
+func (d *Decoder) fillFigure(s slot, i int) (end int) {
 	f, end := parseFloat(d.c.b, i)
 	f = finite(f)
 	switch s.kind {
+	case slotNumber:
+		return end
+	case slotOperator:
+		d.batch.Operators[s.owner].Values[s.id] = f
+		return end
+	case slotValue:
+		d.batch.Values[s.id] = f
+		return end
 	case slotSource:
 		*sourceFigure(&d.batch.Sources[s.owner], s.id) = f
+		return end
+	}
+	if f != f {
+		return i
+	}
+	switch s.kind {
 	case slotUnknown:
 		d.batch.Operators[s.owner].Unknown[s.id].Value = f
 	case slotPhase:
@@ -92,9 +115,6 @@ func (d *Decoder) fillOther(s slot, i int) (end int) {
 		d.batch.Observed[s.id].Value = f
 	case slotPercentile:
 		d.batch.Percentiles[s.id].Value = f
-	}
-	if s.kind != slotNumber && s.kind != slotSource && f != f {
-		return i // the parser would leave the metric out
 	}
 	return end
 }
@@ -144,8 +164,10 @@ func (d *Decoder) fillWhole(s slot, i int) (end int) {
 	case slotBatchID:
 		d.batch.ID = v
 		setWhole(&d.batch.Values[event.BatchID], v)
-	case slotSource:
+	case slotRows:
 		d.batch.Sources[s.owner].Rows = v
+	case slotPart:
+		d.parts.parts[s.id].set(offsetKind(s.owner), v)
 	case slotSeq:
 		d.env.Seq = v
 	case slotDropped:

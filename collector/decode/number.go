@@ -1,7 +1,9 @@
 package decode
 
 import (
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 
 	"github.com/stategauge/stategauge/event"
@@ -18,22 +20,52 @@ var pow10 = [...]float64{
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 }
 
-// parseFloat reads the JSON number at b[i:] and returns it with the index behind
-// it; an end equal to i means that there is none. The value is the nearest
-// float64; numbers out of range come back infinite.
-func parseFloat(b []byte, i int) (f float64, end int) {
-	n, j := i, i
-	if n < len(b) && b[n] == '-' {
-		n++
+// parseDigits reads decimal digits at b[i:] and returns them as a number with the
+// index behind them. More than exactDigits of them do not fit.
+func parseDigits(b []byte, i int) (u uint64, end int) {
+	if len(b)-i >= 16 {
+		u, n := leadingDigits(binary.LittleEndian.Uint64(b[i:]))
+		if n < 8 {
+			return u, i + n
+		}
+		low, n := leadingDigits(binary.LittleEndian.Uint64(b[i+8:]))
+		if n < 8 {
+			return u*tens[n] + low, i + 8 + n
+		}
 	}
-	var u uint64
-	for j = n; j < len(b); j++ {
-		d := b[j] - '0'
+	for u, end = 0, i; end < len(b); end++ {
+		d := b[end] - '0'
 		if d > 9 {
 			break
 		}
 		u = u*10 + uint64(d)
 	}
+	return u, end
+}
+
+var tens = [8]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}
+
+// leadingDigits reads the digits at the start of eight bytes, first byte lowest:
+// it finds the first byte that is none, shifts the digits against the high end,
+// so that zeros lead them, and adds neighbours up in three steps.
+func leadingDigits(w uint64) (u uint64, n int) {
+	w ^= ones * '0'
+	n = bits.TrailingZeros64((w+ones*(0x80-10)|w)&highs) >> 3
+	w <<= uint(8-n) * 8
+	w = w*10 + w>>8
+	const pairs = 0x000000ff000000ff
+	return ((w&pairs)*(100+1000000<<32) + (w>>16&pairs)*(1+10000<<32)) >> 32, n
+}
+
+// parseFloat reads the JSON number at b[i:] and returns it with the index behind
+// it; an end equal to i means that there is none. The value is the nearest
+// float64; numbers out of range come back infinite.
+func parseFloat(b []byte, i int) (f float64, end int) {
+	n := i
+	if n < len(b) && b[n] == '-' {
+		n++
+	}
+	u, j := parseDigits(b, n)
 	digits := j - n
 	if digits == 0 || (digits > 1 && b[n] == '0') {
 		return 0, i
@@ -118,17 +150,12 @@ func parseExponent(b []byte, i int) (e, end int) {
 // integer, or none that an int64 holds, gives event.Absent; end equal to i means
 // that there is no number at all.
 func parseInt(b []byte, i int) (v int64, end int) {
-	n, j := i, i
+	n := i
 	if n < len(b) && b[n] == '-' {
 		n++
 	}
-	for j = n; j < len(b); j++ {
-		d := b[j] - '0'
-		if d > 9 {
-			break
-		}
-		v = v*10 + int64(d)
-	}
+	u, j := parseDigits(b, n)
+	v = int64(u)
 	digits := j - n
 	plain := j >= len(b) || (b[j] != '.' && b[j]|0x20 != 'e')
 	if digits == 0 || digits > exactDigits || !plain || (digits > 1 && b[n] == '0') {

@@ -125,7 +125,7 @@ func (s *offsetScan) key() (k []byte, ok bool) {
 		s.i++
 	}
 	k = s.b[from:s.i]
-	return k, s.i < len(s.b) && s.quote() && s.at(':')
+	return k, s.quote() && s.at(':')
 }
 
 // partMap parses {topic: {partition: offset}} at b[i:]. If anything there is of
@@ -164,8 +164,8 @@ func (s *offsetScan) partitions(t *partTable, topic uint64, k offsetKind, rec *r
 		return true
 	}
 	for {
-		key, ok := s.key()
-		if !ok || !allDigits(key) {
+		partition, ok := s.partition()
+		if !ok {
 			return false
 		}
 		s.blanks()
@@ -173,7 +173,7 @@ func (s *offsetScan) partitions(t *partTable, topic uint64, k offsetKind, rec *r
 		if end == s.i {
 			return false
 		}
-		at := t.place(partID(topic, key))
+		at := t.place(partID(topic, partition))
 		t.parts[at].set(k, v)
 		if rec != nil {
 			rec.add(slot{kind: slotPart, owner: uint16(k), id: uint32(at)}, s.i, end)
@@ -188,11 +188,15 @@ func (s *offsetScan) partitions(t *partTable, topic uint64, k offsetKind, rec *r
 	}
 }
 
-func allDigits(b []byte) bool {
-	for _, ch := range b {
-		if ch-'0' > 9 {
-			return false
-		}
+// partition reads the key of a partition, a number in quotes.
+func (s *offsetScan) partition() (p uint64, ok bool) {
+	if !s.quote() {
+		return 0, false
 	}
-	return len(b) > 0
+	p, end := parseDigits(s.b, s.i)
+	if n := end - s.i; n == 0 || n > exactDigits {
+		return 0, false
+	}
+	s.i = end
+	return p, s.quote() && s.at(':')
 }

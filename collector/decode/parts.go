@@ -48,11 +48,11 @@ type partTable struct {
 
 var partSeed = maphash.MakeSeed()
 
-// topicID and partID tell the partitions of one source apart by 64-bit hashes.
+// topicID and partID tell the partitions of one source apart by 64 bits.
 func topicID(topic []byte) uint64 { return maphash.Bytes(partSeed, topic) }
 
-func partID(topic uint64, partition []byte) uint64 {
-	return topic*0x9e3779b97f4a7c15 ^ maphash.Bytes(partSeed, partition)
+func partID(topic, partition uint64) uint64 {
+	return topic ^ (partition+2)*0x9e3779b97f4a7c15
 }
 
 // plainID stands for an offset that is one number for the whole source.

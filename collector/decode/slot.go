@@ -4,11 +4,12 @@ package decode
 type slotKind uint8
 
 const (
-	slotNumber     slotKind = iota // a number that nobody reads
+	slotOperator   slotKind = iota // Operators[owner].Values[id]
+	slotValue                      // Batch.Values[id]
+	slotPart                       // parts[id].at[owner]
+	slotNumber                     // a number that nobody reads
 	slotString                     // a string that nobody reads, quotes included
 	slotText                       // the text of a string of flat JSON that nobody reads
-	slotValue                      // Batch.Values[id]
-	slotOperator                   // Operators[owner].Values[id]
 	slotUnknown                    // Operators[owner].Unknown[id]
 	slotPhase                      // UnknownPhases[id]
 	slotObserved                   // Observed[id]
@@ -17,12 +18,15 @@ const (
 	slotStart                      // Batch.StartMs, a time
 	slotTime                       // Batch.Values[id], a time
 	slotSource                     // the figure id of Sources[owner]
-	slotPart                       // parts[id].at[owner]
+	slotRows                       // Sources[owner].Rows
 	slotSnapshot                   // Operators[owner]: one SnapshotLastUploaded
 	slotSnapshots                  // the same: a run of members, each with its comma
 	slotSeq                        // Envelope.Seq
 	slotDropped                    // Envelope.Dropped
 	slotAt                         // Envelope.AtMs, a time
+
+	// slotCommon is the last of the kinds that most of an event consists of.
+	slotCommon = slotPart
 )
 
 // slot is where a value of an event goes.

@@ -7,8 +7,7 @@ import (
 
 // The figures of a source, as slots number them.
 const (
-	sourceRows uint32 = iota
-	sourceInputRate
+	sourceInputRate uint32 = iota
 	sourceProcessedRate
 	sourceMinBehind
 	sourceMaxBehind
@@ -17,8 +16,7 @@ const (
 	sourceBytes
 )
 
-// sourceFigure returns the place of a source's figure. Rows, the one whole
-// number, has none.
+// sourceFigure returns the place of a source's figure.
 func sourceFigure(s *event.Source, id uint32) *float64 {
 	switch id {
 	case sourceInputRate:
@@ -74,7 +72,7 @@ func (d *Decoder) source(s *event.Source, index uint16) {
 			d.offset(offsetLatest)
 		case "numInputRows", "numRecords": // the second before Spark 2.1 was released
 			d.repeated(s.Rows != event.Absent)
-			s.Rows = d.c.integer(slot{kind: slotSource, owner: index, id: sourceRows})
+			s.Rows = d.c.integer(slot{kind: slotRows, owner: index})
 		case "inputRowsPerSecond":
 			d.sourceFigure(s, index, sourceInputRate)
 		case "processedRowsPerSecond":
@@ -104,7 +102,7 @@ func (d *Decoder) sourceMetrics(s *event.Source, index uint16) {
 		if !more {
 			return
 		}
-		id := sourceRows
+		var id uint32
 		switch string(key) {
 		case "minOffsetsBehindLatest":
 			id = sourceMinBehind

@@ -19,7 +19,9 @@ type synth struct {
 	text       bool // offsets as text inside strings, as the event log has them
 }
 
-func newSynth() *synth { return &synth{run: "5b1f0f3e-6d5c-4f7a-9c35-0d7f3c1a2b44", operators: 3, partitions: 32} }
+func newSynth() *synth {
+	return &synth{run: "5b1f0f3e-6d5c-4f7a-9c35-0d7f3c1a2b44", operators: 3, partitions: 32}
+}
 
 // customKeys are the metrics of a RocksDB operator in Spark's order.
 var customKeys = func() (keys []string) {
@@ -34,7 +36,9 @@ var customKeys = func() (keys []string) {
 func (s *synth) progress(batch int) string {
 	rng := rand.New(rand.NewPCG(7, uint64(batch)))
 	start := time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC).Add(time.Duration(batch) * 10 * time.Second)
-	at := func(back int) string { return start.Add(-time.Duration(back) * 137 * time.Millisecond).Format("2006-01-02T15:04:05.000Z") }
+	at := func(back int) string {
+		return start.Add(-time.Duration(back) * 137 * time.Millisecond).Format("2006-01-02T15:04:05.000Z")
+	}
 	var w strings.Builder
 	fmt.Fprintf(&w, `{"id":"0d4a6c61-7b29-4c7e-8f0e-2d6f1e9a7b10","runId":"%s","name":"cart_sessions","timestamp":"%s",`, s.run, at(0))
 	fmt.Fprintf(&w, `"batchId":%d,"batchDuration":%d,"numInputRows":%d,"inputRowsPerSecond":%.1f,"processedRowsPerSecond":%.14f,`,
