@@ -136,16 +136,20 @@ func (x *Exporter) correctMemory(o *event.Operator, v *event.Vector) {
 
 // correctRows takes out a row count of 0 that means not tracked: RocksDB has data
 // and never showed a row. Once a count was seen, 0 is what it says.
-func (op *operatorState) correctRows(o *event.Operator, v *event.Vector, tracked tri) {
+func (op *operatorState) correctRows(o *event.Operator, v *event.Vector, conf tri) {
 	rows := v[event.NumRowsTotal]
-	if rows > 0 {
-		op.tracked = true
-	}
-	if rows != 0 || o.Provider != event.ProviderRocksDB || tracked == on {
-		return
-	}
 	holds := v[event.RocksDBSstFileSize] > 0 || v[event.NumRowsUpdated] > 0
-	if tracked == off || !op.tracked && holds {
+	switch {
+	case rows > 0:
+		op.tracked = on
+	case rows == 0 && holds && op.tracked == unknown:
+		op.tracked = off
+	}
+	tracked := conf
+	if tracked == unknown {
+		tracked = op.tracked
+	}
+	if rows == 0 && tracked == off && o.Provider == event.ProviderRocksDB {
 		v[event.NumRowsTotal] = absent
 	}
 }

@@ -100,14 +100,9 @@ func (x *Exporter) setInfo(q *query, u *event.Update) {
 	if q.info == nil || q.infoKey != key {
 		x.renderInfo(q, key)
 	}
-	if q.base.slots[defInfo] <= 0 {
-		at, ok := x.add(q, x.defs[defInfo].family, q.base.labels, q.info, nil)
-		if !ok {
-			return
-		}
-		q.base.slots[defInfo] = int32(at) + 1
+	if at, ok := x.slotWith(q, q.base, defInfo, q.info); ok {
+		q.next[at] = 1
 	}
-	q.next[q.base.slots[defInfo]-1] = 1
 }
 
 func (q *query) infoLabels(t event.TriggerKind) infoKey {

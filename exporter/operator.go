@@ -9,7 +9,7 @@ type operatorState struct {
 	gen     uint64            // the query's gen when a batch named it last
 	unknown map[string]uint32 // series of keys outside the catalog
 	prev    *event.Vector     // figures that only grow, as they came last; nil until needed
-	tracked bool              // a row count above 0 was seen, so RocksDB tracks it
+	tracked tri               // whether RocksDB counts rows, as far as the figures tell
 	sticky  sticky
 }
 
@@ -21,6 +21,7 @@ func (x *Exporter) measureOperators(q *query, b *event.Batch, ms float64) {
 		return
 	}
 	q.gen++
+	q.inferred = unknown
 	for i := range b.Operators {
 		if e := x.operator(q, &b.Operators[i]); e != nil {
 			e.op.gen, e.lastMs = q.gen, q.batchMs

@@ -134,15 +134,20 @@ func (q *query) stamp() *stamp {
 
 // slot returns the place of d's series in q's values, making the series if need be.
 func (x *Exporter) slot(q *query, e *entity, d defID) (uint32, bool) {
+	return x.slotWith(q, e, d, x.defs[d].extra)
+}
+
+// slotWith is slot for a series whose own labels are the query's.
+func (x *Exporter) slotWith(q *query, e *entity, d defID, ex *labels) (uint32, bool) {
 	have := e.slots[d]
 	if have > 0 {
 		return uint32(have - 1), true
 	}
-	if have == refused && !x.room(q) {
+	if have == refused && !x.room(q, x.defs[d].family.weight()) {
 		return 0, false
 	}
 	def := &x.defs[d]
-	at, ok := x.add(q, def.family, e.labels, def.extra, q.stamp())
+	at, ok := x.add(q, def.family, e.labels, ex, q.stamp())
 	if !ok {
 		e.slots[d] = refused
 		return 0, false
@@ -152,10 +157,10 @@ func (x *Exporter) slot(q *query, e *entity, d defID) (uint32, bool) {
 }
 
 // room reports whether a series that was refused is worth asking for again.
-func (x *Exporter) room(q *query) bool {
+func (x *Exporter) room(q *query, weight int64) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.total.Load() < int64(x.o.Series) && q.count < int64(x.o.SeriesPerQuery)
+	return x.total.Load()+weight <= int64(x.o.Series) && q.count+weight <= int64(x.o.SeriesPerQuery)
 }
 
 // set gives a gauge its value; absent takes it off the page.
