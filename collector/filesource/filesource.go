@@ -35,6 +35,9 @@ type Config struct {
 	// Paths are files, folders, or Stdin. Folders are read whole, files in order of
 	// their names and the parts of a rolling event log in order of their numbers.
 	Paths []string
+	// ByTime reads the logs in order of their first dated event instead, standard
+	// input last: who judges by time wants the past first. Each file is opened twice.
+	ByTime bool
 	// Stdin is read for the path "-"; nil means the process's own.
 	Stdin io.Reader
 	// Pool decodes; nil means one with default limits.
@@ -107,9 +110,10 @@ func New(cfg Config) *Source { return &Source{cfg: cfg.withDefaults()} }
 func (s *Source) Run(ctx context.Context, handle collector.Handler, report func(Rejected)) (Summary, error) {
 	r := &reader{cfg: s.cfg, ctx: ctx, handle: handle, report: report, dec: s.cfg.Pool.Get()}
 	defer s.cfg.Pool.Put(r.dec)
-	var errs []error
-	for _, path := range s.cfg.Paths {
-		if err := r.path(path); err != nil {
+	files, err := s.list(ctx)
+	errs := []error{err}
+	for _, f := range files {
+		if err := r.file(f); err != nil {
 			errs = append(errs, err)
 		}
 		if r.stopped != nil {
@@ -119,26 +123,20 @@ func (s *Source) Run(ctx context.Context, handle collector.Handler, report func(
 	return r.sum, errors.Join(errs...)
 }
 
-// path reads one argument.
-func (r *reader) path(path string) error {
-	if path == Stdin {
-		r.app = application{}
-		return r.stream(Stdin, r.cfg.Stdin)
-	}
-	files, err := expand(path)
-	if err != nil {
-		return err
-	}
+// list returns the files to read, in order, and what of the paths cannot be listed.
+func (s *Source) list(ctx context.Context) (files []listed, err error) {
 	var errs []error
-	for _, f := range files {
-		if err := r.file(f); err != nil {
+	for _, path := range s.cfg.Paths {
+		more, err := expand(path)
+		if err != nil {
 			errs = append(errs, err)
 		}
-		if r.stopped != nil {
-			break
-		}
+		files = append(files, more...)
 	}
-	return errors.Join(errs...)
+	if s.cfg.ByTime && len(files) > 1 {
+		files = s.byTime(ctx, files)
+	}
+	return files, errors.Join(errs...)
 }
 
 // file reads one file of a list; first tells the beginning of an application, so
@@ -146,6 +144,9 @@ func (r *reader) path(path string) error {
 func (r *reader) file(f listed) error {
 	if f.first {
 		r.app = application{}
+	}
+	if f.path == Stdin {
+		return r.stream(Stdin, r.cfg.Stdin)
 	}
 	in, err := os.Open(f.path)
 	if err != nil {

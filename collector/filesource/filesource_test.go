@@ -355,6 +355,24 @@ func TestACompactedPartReplacesTheOlderOnes(t *testing.T) {
 	}
 }
 
+func TestLogsCanBeReadInOrderOfTheirTimes(t *testing.T) {
+	folder := t.TempDir()
+	write(t, folder, "a", lines(progress(9)))
+	write(t, folder, "b", lines(jobStart, `{"id":"q-1","runId":"r-1","exception":null}`, progress(3)))
+	write(t, folder, "eventlog_v2_c/events_1_c", lines(logStart))
+	write(t, folder, "eventlog_v2_c/events_2_c", lines(logged(5)))
+	write(t, folder, "eventlog_v2_c/events_3_c", lines(logged(6)))
+	write(t, folder, "empty", nil)
+	got := run(t, Config{Paths: []string{Stdin, folder}, Stdin: bytes.NewReader(lines(progress(1))), ByTime: true})
+	want := []string{
+		"b:2 terminated -9223372036854775808", "b:3 progress 3", "events_2_c:1 progress 5",
+		"events_3_c:1 progress 6", "a:1 progress 9", "-:1 progress 1",
+	}
+	if diff := cmp.Diff(want, got.events); diff != "" || got.err != nil {
+		t.Errorf("%s\nerror %v", diff, got.err)
+	}
+}
+
 func TestTextLogsAndJSONMix(t *testing.T) {
 	pretty := strings.NewReplacer(`,"`, ",\n  \"").Replace(progress(2))
 	text := lines("31/02/03 04:05:06 INFO Main: hello {", "x", progress(1), "31/02/03 04:05:06 INFO M: Streaming query made progress: "+pretty, "bye", progress(3))
@@ -472,9 +490,9 @@ func TestAHandlersErrorStopsTheReading(t *testing.T) {
 	broken, calls := errors.New("store is gone"), 0
 	handle := func(context.Context, *collector.Step) error { calls++; return broken }
 	text := bytes.Repeat(lines(progress(1)), 1000)
-	sum, err := New(Config{Paths: []string{Stdin, "never/opened"}, Stdin: bytes.NewReader(text), StepEvents: 10}).
+	sum, err := New(Config{Paths: []string{Stdin, write(t, t.TempDir(), "next", text)}, Stdin: bytes.NewReader(text), StepEvents: 10}).
 		Run(t.Context(), handle, func(Rejected) {})
-	if !errors.Is(err, broken) || calls != 1 || sum.Events != 0 || errors.Is(err, os.ErrNotExist) {
+	if !errors.Is(err, broken) || calls != 1 || sum.Events != 0 || sum.Files != 1 {
 		t.Errorf("calls %d, %+v, error %v", calls, sum, err)
 	}
 }

@@ -2,13 +2,19 @@ package filesource
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stategauge/stategauge/collector"
+	"github.com/stategauge/stategauge/event"
 )
 
 // listed is one file to read. first marks the beginning of an application's log.
@@ -19,6 +25,9 @@ type listed struct {
 
 // expand turns a path into the files behind it.
 func expand(path string) ([]listed, error) {
+	if path == Stdin {
+		return []listed{{Stdin, true}}, nil
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
@@ -110,4 +119,55 @@ func partOf(name string) (part, bool) {
 		return part{}, false
 	}
 	return part{number: n, compact: strings.HasSuffix(name, ".compact")}, true
+}
+
+// byTime sorts logs by their first dated event, keeping the parts of one log
+// together. Logs without one come first, standard input last.
+func (s *Source) byTime(ctx context.Context, files []listed) []listed {
+	type log struct {
+		files []listed
+		at    int64
+	}
+	var logs []log
+	for _, f := range files {
+		if f.first {
+			logs = append(logs, log{at: math.MinInt64})
+		}
+		l := &logs[len(logs)-1]
+		l.files = append(l.files, f)
+		if l.at == math.MinInt64 {
+			l.at = s.firstTime(ctx, f.path)
+		}
+	}
+	slices.SortStableFunc(logs, func(a, b log) int { return cmp.Compare(a.at, b.at) })
+	out := files[:0]
+	for _, l := range logs {
+		out = append(out, l.files...)
+	}
+	return out
+}
+
+// errFound ends the search for the first dated event.
+var errFound = errors.New("found")
+
+// firstTime returns the time of a file's first dated event, Unix milliseconds;
+// event.Absent if there is none or the file cannot be read, which the reading
+// itself will report.
+func (s *Source) firstTime(ctx context.Context, path string) int64 {
+	if path == Stdin {
+		return math.MaxInt64
+	}
+	at := int64(event.Absent)
+	cfg := s.cfg
+	cfg.Paths, cfg.ByTime, cfg.StepEvents = []string{path}, false, 1
+	_, err := New(cfg).Run(ctx, func(_ context.Context, step *collector.Step) error {
+		if at = step.Items[0].Event.AtMs; at != event.Absent {
+			return errFound
+		}
+		return nil
+	}, func(Rejected) {})
+	if err != nil && !errors.Is(err, errFound) {
+		return event.Absent
+	}
+	return at
 }
