@@ -1,0 +1,177 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stategauge/stategauge/event"
+	"github.com/stategauge/stategauge/rules"
+)
+
+// judge feeds the rules from a queue of their own, so that judging never delays
+// an acknowledgement. The queue's limit is soft by what is in flight when it is
+// reached: intake is refused before it, state changes made by time never are.
+type judge struct {
+	app    *App
+	engine *rules.Engine
+	limit  int
+
+	mu    sync.Mutex
+	queue []*entry
+	spare []*entry // the other half of the double buffer
+	pool  sync.Pool
+	wake  chan struct{}
+	asks  chan func()
+	done  chan struct{}
+
+	verdicts []rules.Verdict
+	alerts   []rules.Alert
+}
+
+// entry is a copy of an update that outlives the step which brought it.
+type entry struct {
+	update event.Update
+	event  event.Event
+	batch  event.Batch
+}
+
+func newJudge(a *App, e *rules.Engine, limit int) *judge {
+	j := &judge{
+		app: a, engine: e, limit: limit,
+		wake: make(chan struct{}, 1), asks: make(chan func()), done: make(chan struct{}),
+	}
+	j.pool.New = func() any { return new(entry) }
+	return j
+}
+
+// room reports whether n more updates may be queued.
+func (j *judge) room(n int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.queue)+n <= j.limit
+}
+
+// length is how many updates wait.
+func (j *judge) length() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.queue)
+}
+
+// offer queues a copy of an update that rules can judge.
+func (j *judge) offer(u *event.Update) {
+	if !judgeable(u.Outcome) {
+		return
+	}
+	e := j.pool.Get().(*entry)
+	e.copyFrom(u)
+	j.mu.Lock()
+	j.queue = append(j.queue, e)
+	j.mu.Unlock()
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// judgeable leaves out what says nothing new: repeats, late and idle copies.
+func judgeable(o event.Outcome) bool {
+	switch o {
+	case event.OutcomeExecuted, event.OutcomeStarted, event.OutcomeTerminated, event.OutcomeFailed, event.OutcomeStateChange:
+		return true
+	}
+	return false
+}
+
+func (e *entry) copyFrom(u *event.Update) {
+	e.update, e.event = *u, *u.Event
+	e.update.Event = &e.event
+	if u.Event.Batch != nil {
+		e.batch.CopyFrom(u.Event.Batch)
+		e.event.Batch = &e.batch
+	}
+}
+
+// run judges until ctx ends, then judges what is still queued.
+func (j *judge) run(ctx context.Context) {
+	defer close(j.done)
+	tick := time.NewTicker(j.app.opts.JudgeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-j.wake:
+			j.drain()
+		case <-tick.C:
+			j.tick()
+		case f := <-j.asks:
+			f()
+		case <-ctx.Done():
+			j.drain()
+			return
+		}
+	}
+}
+
+// ask runs f on the judging goroutine and waits; false if it has ended.
+func (j *judge) ask(f func()) bool {
+	ran := make(chan struct{})
+	select {
+	case j.asks <- func() { f(); close(ran) }:
+		<-ran
+		return true
+	case <-j.done:
+		return false
+	}
+}
+
+func (j *judge) drain() {
+	j.mu.Lock()
+	batch := j.queue
+	j.queue = j.spare[:0]
+	j.mu.Unlock()
+	start := time.Now()
+	for i, e := range batch {
+		j.verdicts = j.engine.Apply(&e.update, j.verdicts[:0])
+		j.act(j.verdicts)
+		j.pool.Put(e)
+		batch[i] = nil
+	}
+	j.spare = batch[:0]
+	j.app.metrics.judged.Add(float64(len(batch)))
+	j.app.metrics.judgeSeconds.Add(time.Since(start).Seconds())
+}
+
+// tick lets time pass for the rules and sends every live alert again: the lease
+// at Alertmanager is renewed from here.
+func (j *judge) tick() {
+	j.verdicts = j.engine.Tick(j.app.opts.Now().UnixMilli(), j.verdicts[:0])
+	j.act(j.verdicts)
+	j.alerts = j.engine.Alerts(j.alerts[:0])
+	j.app.notify(j.alerts)
+	j.app.trends.refresh(j.engine, j.alerts)
+}
+
+// act passes on what the engine said: alerts that changed go out at once, the
+// rest is counted.
+func (j *judge) act(verdicts []rules.Verdict) {
+	j.alerts = j.alerts[:0]
+	for i := range verdicts {
+		v := &verdicts[i]
+		j.app.metrics.verdicts.WithLabelValues(v.Said.String()).Inc()
+		if v.Alert == nil {
+			continue
+		}
+		j.app.log.Info("alert "+v.Alert.State.String(), "alert", v.Rule, "query", v.Query.Label(), "was", v.Was.String(), "reason", v.Alert.Reason)
+		j.alerts = append(j.alerts, *v.Alert)
+	}
+	if len(j.alerts) > 0 {
+		j.app.notify(j.alerts)
+	}
+}
+
+// reload exchanges the rules; it runs on the judging goroutine.
+func (j *judge) reload(pack *rules.Pack) {
+	j.verdicts = j.engine.Reload(pack, j.app.opts.Now().UnixMilli(), j.verdicts[:0])
+	j.act(j.verdicts)
+}

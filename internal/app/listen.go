@@ -1,0 +1,44 @@
+package app
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/exporter-toolkit/web"
+)
+
+// listen opens every listen address before anything is started, so that a port in
+// use is a start error and :0 can be asked for its port.
+func (a *App) listen() error {
+	for _, addr := range *a.opts.Web.WebListenAddresses {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return err
+		}
+		a.listeners = append(a.listeners, l)
+	}
+	return nil
+}
+
+// Addr returns the first address that is listened on.
+func (a *App) Addr() net.Addr { return a.listeners[0].Addr() }
+
+// serve answers HTTP until the server is shut down.
+func (a *App) serve() error {
+	err := web.ServeMultiple(a.listeners, a.server, a.opts.Web, a.log)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// newServer bounds what a slow client may hold. Bodies have their own deadline in
+// the events handler; scrapes are written from a finished buffer.
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		WriteTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+}

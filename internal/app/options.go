@@ -1,0 +1,57 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/exporter-toolkit/web"
+)
+
+// Options is what the command line decides, and what tests replace.
+type Options struct {
+	ConfigFile string   // empty: the built-in defaults
+	RuleFiles  []string // empty: the embedded rule pack
+	Web        *web.FlagConfig
+
+	Logger   *slog.Logger
+	Registry *prometheus.Registry // nil: a new one with the Go and process collectors
+	Now      func() time.Time     // the wall clock
+
+	Shards       int           // trackers that work side by side
+	TrackEvery   time.Duration // how often queries are looked at for silence
+	JudgeEvery   time.Duration // how often rules are looked at without an event
+	StopDeadline time.Duration // how long Stop may take
+}
+
+// DefaultOptions returns options for a daemon on this machine.
+func DefaultOptions() Options {
+	return Options{
+		Logger: slog.Default(), Now: time.Now,
+		Shards: defaultShards(), TrackEvery: 5 * time.Second, JudgeEvery: 15 * time.Second,
+		StopDeadline: 10 * time.Second,
+	}
+}
+
+// Validate reports every fault at once.
+func (o *Options) Validate() error {
+	var faults []error
+	must := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	must(o.Logger != nil, "logger must be set")
+	must(o.Now != nil, "now must be set")
+	must(o.Web != nil && o.Web.WebListenAddresses != nil && len(*o.Web.WebListenAddresses) > 0, "web must have a listen address")
+	must(o.Shards > 0, "shards (%d) must be at least 1", o.Shards)
+	for _, d := range []struct {
+		name string
+		is   time.Duration
+	}{{"track_every", o.TrackEvery}, {"judge_every", o.JudgeEvery}, {"stop_deadline", o.StopDeadline}} {
+		must(d.is > 0, "%s (%s) must be more than 0", d.name, d.is)
+	}
+	return errors.Join(faults...)
+}

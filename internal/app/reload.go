@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/stategauge/stategauge/configs"
+	"github.com/stategauge/stategauge/rules"
+)
+
+// Reload reads the configuration and the rules again and puts them in force, all
+// or nothing: with any fault in them the old ones stay. Rules that did not change
+// keep their windows and their pending and firing alerts. What is fixed while the
+// daemon runs (listen addresses, queue sizes, limits of intake and export) is left
+// as it was and named in the log.
+func (a *App) Reload() error {
+	a.reload.Lock()
+	defer a.reload.Unlock()
+	err := a.tryReload()
+	if err != nil {
+		a.metrics.reloadOK.Set(0)
+		return err
+	}
+	a.loaded()
+	a.log.Info("configuration reloaded", "file", a.opts.ConfigFile)
+	return nil
+}
+
+// loaded notes that the configuration in force was loaded now.
+func (a *App) loaded() {
+	a.metrics.reloadOK.Set(1)
+	a.metrics.reloadTime.Set(float64(a.opts.Now().Unix()))
+}
+
+func (a *App) tryReload() error {
+	conf, err := LoadConfig(a.opts.ConfigFile)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	pack, err := loadPack(a.opts.RuleFiles)
+	if err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	old := a.config.Load()
+	next, err := a.prepare(old, &conf)
+	if err != nil {
+		return err
+	}
+	a.config.Store(&conf)
+	a.overrides.Store(&overrides{conf.Queries})
+	a.judge.ask(func() { a.judge.reload(pack) })
+	a.ask(func(s *shard) { s.tracker.Reconfigure(a.overrides.Load().trigger) })
+	next.put(a)
+	if !sameConfig(old.Intake, conf.Intake) || !sameConfig(old.Export, conf.Export) {
+		a.log.Warn("changed intake and export limits take effect at the next start")
+	}
+	return nil
+}
+
+// prepared are the parts that a reload exchanges, built before anything is
+// touched.
+type prepared struct {
+	kafka    func(ctx context.Context) error
+	notifier func(ctx context.Context) error
+	http     func()
+}
+
+func (a *App) prepare(old, conf *Config) (*prepared, error) {
+	p := &prepared{}
+	relabelled := !sameConfig(old.Labels, conf.Labels)
+	if relabelled {
+		h, err := a.newHTTP(conf)
+		if err != nil {
+			return nil, err
+		}
+		p.http = func() { a.http.Store(h) }
+	}
+	if relabelled || !sameConfig(old.Kafka, conf.Kafka) {
+		s, err := a.newKafka(conf)
+		if err != nil {
+			return nil, fmt.Errorf("kafka: %w", err)
+		}
+		p.kafka = func(ctx context.Context) error { return a.kafka.replace(ctx, a, s) }
+	}
+	if !sameConfig(old.Alerting, conf.Alerting) {
+		n, err := a.newNotifier(conf)
+		if err != nil {
+			return nil, fmt.Errorf("alerting: %w", err)
+		}
+		p.notifier = func(ctx context.Context) error { return a.notifier.replace(ctx, a, n) }
+	}
+	return p, nil
+}
+
+// put exchanges the parts. A part that is slow to stop is left to its fate: the
+// new one works already.
+func (p *prepared) put(a *App) {
+	ctx, cancel := context.WithTimeout(context.Background(), a.opts.StopDeadline)
+	defer cancel()
+	if p.http != nil {
+		p.http()
+	}
+	if p.kafka != nil {
+		if err := p.kafka(ctx); err != nil {
+			a.log.Warn("the old kafka source did not stop in time", "err", err)
+		}
+	}
+	if p.notifier != nil {
+		if err := p.notifier(ctx); err != nil {
+			a.log.Warn("the old notifier did not stop in time", "err", err)
+		}
+	}
+}
+
+// loadPack reads rule files, or the embedded pack where none is named.
+func loadPack(files []string) (*rules.Pack, error) {
+	if len(files) == 0 {
+		return rules.Load(rules.Source{Name: configs.DefaultRulesName, Data: configs.DefaultRules()})
+	}
+	var in []rules.Source
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		in = append(in, rules.Source{Name: name, Data: data})
+	}
+	return rules.Load(in...)
+}

@@ -1,0 +1,88 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/prometheus/common/version"
+)
+
+// routes is everything the daemon answers.
+func (a *App) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", a.exporter.Handler(a.registry))
+	mux.HandleFunc("/api/v1/events", a.serveEvents)
+	mux.HandleFunc("GET /api/v1/queries", a.serveQueries)
+	mux.HandleFunc("GET /api/v1/rules", a.serveRules)
+	mux.HandleFunc("GET /api/v1/alerts", a.serveAlerts)
+	mux.HandleFunc("GET /-/healthy", a.serveHealthy)
+	mux.HandleFunc("GET /-/ready", a.serveReady)
+	mux.HandleFunc("POST /-/reload", a.serveReload)
+	mux.HandleFunc("PUT /-/reload", a.serveReload)
+	mux.HandleFunc("GET /{$}", a.serveHome)
+	return mux
+}
+
+// health is the answer of /-/healthy: the process works, though a source may not.
+type health struct {
+	Status  string            `json:"status"` // ok or degraded
+	Sources map[string]string `json:"sources"`
+}
+
+// serveHealthy answers 200 while the process can work at all. A source that
+// cannot be read makes it degraded, not dead: restarting the daemon would not
+// bring a broker back.
+func (a *App) serveHealthy(w http.ResponseWriter, _ *http.Request) {
+	h := health{Status: "ok", Sources: map[string]string{"http": "ok"}}
+	if err := a.kafkaHealth(); err != nil {
+		h.Status, h.Sources["kafka"] = "degraded", err.Error()
+	} else if a.hasKafka() {
+		h.Sources["kafka"] = "ok"
+	}
+	writeJSON(w, http.StatusOK, h)
+}
+
+// serveReady answers 200 once events are taken and pages served.
+func (a *App) serveReady(w http.ResponseWriter, _ *http.Request) {
+	if !a.ready.Load() {
+		http.Error(w, "not ready", http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ready")
+}
+
+func (a *App) serveReload(w http.ResponseWriter, _ *http.Request) {
+	if err := a.Reload(); err != nil {
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		return
+	}
+	fmt.Fprintln(w, "reloaded")
+}
+
+const home = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>stategauge</title></head>
+<body><h1>stategauge</h1><p>%s</p>
+<ul>
+<li><a href="metrics">metrics</a></li>
+<li><a href="api/v1/queries">queries</a></li>
+<li><a href="api/v1/rules">rules</a></li>
+<li><a href="api/v1/alerts">alerts</a></li>
+<li><a href="-/healthy">health</a></li>
+</ul>
+<p>Events come in by POST to api/v1/events.</p></body></html>
+`
+
+func (a *App) serveHome(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprintf(w, home, version.Info())
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	// The client went away: there is nobody left to tell.
+	_ = enc.Encode(v)
+}
