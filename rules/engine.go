@@ -143,7 +143,7 @@ func (e *Engine) retire(q *queryState, u *event.Update, out []Verdict) []Verdict
 // executed feeds one executed batch to every rule.
 func (e *Engine) executed(q *queryState, u *event.Update, out []Verdict) []Verdict {
 	b := u.Event.Batch
-	if !q.advance(u) {
+	if u.OutOfOrder || !q.advance(u) {
 		return out
 	}
 	e.breakSegments(q, u)

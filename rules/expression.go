@@ -109,7 +109,14 @@ func located(text string, err error) error {
 	if !errors.As(err, &fe) {
 		return &exprError{msg: firstLine(err.Error())}
 	}
-	return &exprError{offset: byteOffset(text, fe.From), msg: strings.ToLower(fe.Message[:1]) + fe.Message[1:]}
+	msg := "the expression cannot be read"
+	switch {
+	case fe.Message == "unexpected token EOF":
+		msg = "the expression ends too early"
+	case fe.Message != "":
+		msg = strings.ToLower(fe.Message[:1]) + fe.Message[1:]
+	}
+	return &exprError{offset: byteOffset(text, fe.From), msg: msg}
 }
 
 func firstLine(s string) string {

@@ -36,9 +36,7 @@ func (e *Extent) DecodeScalar(text string) error {
 		case isBatches:
 			out.Batches, err = parseBatches(batches, text)
 		default:
-			var d time.Duration
-			d, err = strictyaml.ParseDuration(strings.TrimSpace(part))
-			out.Ms = d.Milliseconds()
+			out.Ms, err = parseMs(strings.TrimSpace(part), text)
 		}
 		if err != nil {
 			return err
@@ -51,9 +49,21 @@ func (e *Extent) DecodeScalar(text string) error {
 func parseBatches(count, text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(count))
 	if err != nil || n < 1 || n > maxExtentBatches {
-		return 0, fmt.Errorf("%q is no extent; write 20 batches, 30m, or 20 batches and 30m", text)
+		return 0, notAnExtent(text)
 	}
 	return n, nil
+}
+
+func parseMs(duration, text string) (int64, error) {
+	d, err := strictyaml.ParseDuration(duration)
+	if err != nil {
+		return 0, notAnExtent(text)
+	}
+	return d.Milliseconds(), nil
+}
+
+func notAnExtent(text string) error {
+	return fmt.Errorf("%q is no extent; write 20 batches, 30m, or 20 batches and 30m", text)
 }
 
 // IsZero reports whether nothing is asked for.

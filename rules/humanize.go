@@ -80,7 +80,7 @@ func prefixed(x, base float64, prefixes []string, unit string) string {
 		return "unknown"
 	}
 	i := 0
-	for math.Abs(x) >= base && i < len(prefixes)-1 {
+	for math.Abs(x) >= base*0.9995 && i < len(prefixes)-1 { // 999,999 is 1M and not 1000k
 		x /= base
 		i++
 	}
@@ -113,8 +113,11 @@ func humanizeDuration(seconds float64) string {
 		return shortDuration(time.Duration(seconds) * time.Second)
 	}
 	days := int64(seconds) / 86400
-	rest := time.Duration(int64(seconds)%86400) * time.Second
-	return fmt.Sprintf("%dd%s", days, shortDuration(rest.Round(time.Hour)))
+	hours := int64(seconds) % 86400 / 3600
+	if hours == 0 {
+		return fmt.Sprintf("%dd", days)
+	}
+	return fmt.Sprintf("%dd%dh", days, hours)
 }
 
 // percent prints a share: 0.25 is 25%.

@@ -107,14 +107,11 @@ func (l *loader) compileRule(g *groupSpec, ri int, path string) *rule {
 	r.evidence = c.evidence(spec)
 	r.labels = c.labels(spec)
 	r.annotations = c.annotations(spec)
-	if len(l.faults) > before {
-		return nil
-	}
-	r.windowKey = spec.windowKey(r)
 	c.dryRun(r)
 	if len(l.faults) > before {
 		return nil
 	}
+	r.windowKey = spec.windowKey(r)
 	return r
 }
 

@@ -238,7 +238,7 @@ func (e *Engine) series(q *queryState, ri int, o *event.Operator, out []Verdict)
 func (e *Engine) newSeries(ri, index int, name string) *series {
 	r := e.pack.rules[ri]
 	s := &series{operator: name, index: index, tracker: r.detector.newTracker(e.scratch)}
-	s.judged = Judgement{Said: SaidTooFew, Since: -1}
+	s.judged, s.waited = Judgement{Said: SaidTooFew, Since: -1}, quietStride // judged at once
 	if len(r.evidence) > 0 {
 		s.evidence = newEvidenceRing(len(r.evidence), r.detector.span())
 	}

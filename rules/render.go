@@ -154,6 +154,9 @@ func (d *Data) fromAlert(a *liveAlert) {
 	d.Value, d.Start, d.End, d.Rise, d.Relative, d.SlopePerBatch = f.Value, f.Start, f.End, f.Rise, f.Relative, f.SlopePerBatch
 	d.How, d.Points, d.SpanSeconds = f.How, f.Points, float64(f.SpanMs)/1000
 	d.FirstBatch, d.FiringBatch, d.LastBatch = a.firstBatch, a.firingBatch, a.judgedLast
+	for name := range reservedLabels {
+		d.Labels[name] = "" // those that the query lacks read empty
+	}
 	for _, l := range a.labels {
 		d.Labels[l.Name] = l.Value
 	}

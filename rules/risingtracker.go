@@ -135,7 +135,21 @@ func (t *risingTracker) shift() Judgement {
 		j.Relative = j.Rise / r.Before
 	}
 	j.Points, j.Since, j.How = t.level.batches(), r.Since, "level"
+	if r.Verdict == trend.Found {
+		j.Since = t.locate(r.Since)
+	}
 	return j
+}
+
+// locate finds the batch where a changed level began. The comparison only knows
+// where its newest span begins; the short window, asked for any move at all, knows
+// the batch that a step or a bend fits best. Too faint a move leaves what is known.
+func (t *risingTracker) locate(known int64) int64 {
+	o := trend.RisingOptions{MinPoints: leastMinPoints, Z: 1, GateZ: 1, By: 0.05, Falling: t.d.falling}
+	if r := t.short.Rising(o); r.Verdict == trend.Found {
+		return r.Since
+	}
+	return known
 }
 
 // better prefers a finding, then what says more than "too few".
