@@ -1,6 +1,11 @@
 package decode
 
-import "github.com/stategauge/stategauge/event"
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/stategauge/stategauge/event"
+)
 
 // match decodes the element at the cursor by a template. On true the decoder is
 // as the parser would have left it; on false it must begin anew.
@@ -21,45 +26,95 @@ func (d *Decoder) match(t *template) bool {
 	return !d.c.failed()
 }
 
-// fillSlots walks over the element and the template side by side.
+// fillSlots walks over the element and the template side by side. This is the
+// loop that decoding consists of in the steady state; whatever is unusual goes to
+// fillRest.
 func (d *Decoder) fillSlots(t *template) bool {
-	b, i, lits := d.c.b, d.c.i, t.literals
+	b, i, at, from := d.c.b, d.c.i, 0, 0
+	operators, values, parts := d.batch.Operators, &d.batch.Values, d.parts.parts
 	for k := range t.ops {
 		op := &t.ops[k]
 		n := int(op.literal)
-		if len(b)-i < n || string(b[i:i+n]) != string(lits[:n]) {
-			return false
+		if len(b)-i < n+16 {
+			return d.fillRest(t, k, i, at)
+		}
+		if n <= 8 {
+			if (binary.LittleEndian.Uint64(b[i:i+8])^op.word)<<(op.shift&63) != 0 {
+				return d.retry(t, k, from, at)
+			}
+		} else if string(b[i:i+n]) != string(t.literals[at:at+n]) {
+			return d.retry(t, k, from, at)
 		}
 		i += n
-		lits = lits[n:]
-		if op.kind > slotCommon {
+		at += n
+		from = i
+		if !op.digits {
 			if i = d.fillOther(op.slot, i); i < 0 {
 				return false
 			}
 			continue
 		}
-		u, end := parseDigits(b, i)
-		// One comparison for 1 to exactDigits digits, no fraction and no exponent.
-		if uint(end-i-1) >= exactDigits || end >= len(b) || b[end] == '.' || b[end]|0x20 == 'e' || (b[i] == '0' && end-i > 1) {
-			if i = d.fillOther(op.slot, i); i < 0 {
-				return false
-			}
-			continue
+		w := binary.LittleEndian.Uint64(b[i:i+8]) ^ ones*'0'
+		n = countDigits(w)
+		if n == 0 || (w&0xff == 0 && n > 1) {
+			return d.retry(t, k+1, from, at)
 		}
-		i = end
+		u := sumDigits(w, n)
+		i += n
+		if n == 8 {
+			w = binary.LittleEndian.Uint64(b[i:i+8]) ^ ones*'0'
+			n = countDigits(w)
+			if n == 8 {
+				return d.retry(t, k+1, from, at)
+			}
+			u = u*tens[n&7] + sumDigits(w, n)&-uint64((n+7)>>3)
+			i += n
+		}
 		switch op.kind {
 		case slotOperator:
-			d.batch.Operators[op.owner].Values[op.id] = float64(int64(u))
+			operators[op.owner].Values[op.id] = float64(int64(u))
 		case slotValue:
-			d.batch.Values[op.id] = float64(int64(u))
+			values[op.id] = float64(int64(u))
 		case slotPart:
-			d.parts.parts[op.id].at[op.owner] = int64(u)
+			parts[op.id].at[op.owner] = int64(u)
 		}
 	}
-	if len(b)-i < len(lits) || string(b[i:i+len(lits)]) != string(lits) {
+	if !bytes.HasPrefix(b[i:], t.literals[at:]) {
+		return d.retry(t, len(t.ops), from, at)
+	}
+	d.c.i = i + len(t.literals) - at
+	return true
+}
+
+// retry is where fillSlots turns to when something after the value of op k-1 does
+// not fit. If that value is a number, it may be of an unusual form.
+func (d *Decoder) retry(t *template, k, from, at int) bool {
+	if k == 0 || !t.ops[k-1].digits {
 		return false
 	}
-	d.c.i = i + len(lits)
+	n := int(t.ops[k-1].literal)
+	return d.fillRest(t, k-1, from-n, at-n)
+}
+
+// fillRest does what fillSlots does, from the literal before op k on, for every
+// form of value and up to the last byte. The literal begins at b[i] and at
+// t.literals[at].
+func (d *Decoder) fillRest(t *template, k, i, at int) bool {
+	b := d.c.b
+	for ; k < len(t.ops); k++ {
+		n := int(t.ops[k].literal)
+		if !bytes.HasPrefix(b[i:], t.literals[at:at+n]) {
+			return false
+		}
+		at += n
+		if i = d.fillOther(t.ops[k].slot, i+n); i < 0 {
+			return false
+		}
+	}
+	if !bytes.HasPrefix(b[i:], t.literals[at:]) {
+		return false
+	}
+	d.c.i = i + len(t.literals) - at
 	return true
 }
 

@@ -21,19 +21,26 @@ var pow10 = [...]float64{
 }
 
 // parseDigits reads decimal digits at b[i:] and returns them as a number with the
-// index behind them. More than exactDigits of them do not fit.
+// index behind them. Where there are none, or more than exactDigits, the number
+// means nothing.
 func parseDigits(b []byte, i int) (u uint64, end int) {
 	if len(b)-i >= 16 {
-		u, n := leadingDigits(binary.LittleEndian.Uint64(b[i:]))
+		w := binary.LittleEndian.Uint64(b[i:]) ^ ones*'0'
+		n := countDigits(w)
+		u = sumDigits(w, n)
 		if n < 8 {
 			return u, i + n
 		}
-		low, n := leadingDigits(binary.LittleEndian.Uint64(b[i+8:]))
-		if n < 8 {
-			return u*tens[n] + low, i + 8 + n
+		w = binary.LittleEndian.Uint64(b[i+8:]) ^ ones*'0'
+		if n = countDigits(w); n == 0 {
+			return u, i + 8
 		}
+		if n < 8 {
+			return u*tens[n] + sumDigits(w, n), i + 8 + n
+		}
+		u = 0
 	}
-	for u, end = 0, i; end < len(b); end++ {
+	for end = i; end < len(b); end++ {
 		d := b[end] - '0'
 		if d > 9 {
 			break
@@ -45,16 +52,20 @@ func parseDigits(b []byte, i int) (u uint64, end int) {
 
 var tens = [8]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}
 
-// leadingDigits reads the digits at the start of eight bytes, first byte lowest:
-// it finds the first byte that is none, shifts the digits against the high end,
-// so that zeros lead them, and adds neighbours up in three steps.
-func leadingDigits(w uint64) (u uint64, n int) {
-	w ^= ones * '0'
-	n = bits.TrailingZeros64((w+ones*(0x80-10)|w)&highs) >> 3
-	w <<= uint(8-n) * 8
-	w = w*10 + w>>8
+// countDigits counts the bytes below 10 at the start of a word, whose first byte
+// is the lowest.
+func countDigits(w uint64) int {
+	return bits.TrailingZeros64((w+ones*(0x80-10)|w)&highs) >> 3
+}
+
+// sumDigits reads the first n bytes of a word, which are below 10, as a decimal
+// number; n is 1 to 8. It shifts them against the high end, so that zeros lead
+// them, and adds neighbours up in three steps.
+func sumDigits(w uint64, n int) uint64 {
 	const pairs = 0x000000ff000000ff
-	return ((w&pairs)*(100+1000000<<32) + (w>>16&pairs)*(1+10000<<32)) >> 32, n
+	w <<= -uint(n) * 8 & 63
+	w = w*10 + w>>8
+	return ((w&pairs)*(100+1000000<<32) + (w>>16&pairs)*(1+10000<<32)) >> 32
 }
 
 // parseFloat reads the JSON number at b[i:] and returns it with the index behind

@@ -2,14 +2,34 @@ package decode
 
 import (
 	"bytes"
+	"encoding/binary"
+	"slices"
 
 	"github.com/stategauge/stategauge/event"
 )
 
-// op is a value of a template and how many literal bytes stand before it.
+// op is a value of a template and the literal that stands before it.
 type op struct {
-	literal uint32
+	word    uint64 // the literal itself, if it is no longer than that
+	literal uint32 // its length
+	shift   uint8  // bits to shift out of a word to compare such a literal
+	digits  bool   // the value is of a common kind and was a plain number when seen
 	slot
+}
+
+// opBytes is the size of an op.
+const opBytes = 32
+
+// newOp makes the op of a slot that was filled by value and stands behind literal.
+func newOp(literal, value []byte, s slot) op {
+	_, end := parseDigits(value, 0)
+	o := op{literal: uint32(len(literal)), digits: s.kind <= slotCommon && end == len(value), slot: s}
+	if n := len(literal); n <= 8 {
+		var word [8]byte
+		copy(word[:], literal)
+		o.word, o.shift = binary.LittleEndian.Uint64(word[:]), uint8(64-8*n)
+	}
+	return o
 }
 
 // template is the shape of one event: the bytes that stay the same and the slots
@@ -66,12 +86,12 @@ func (d *Decoder) learn(start int) *template {
 			n, lo, hi = 1, spans[0].lo, spans[0].hi
 		}
 		t.literals = append(t.literals, d.c.b[at:lo]...)
-		t.ops = append(t.ops, op{literal: uint32(lo - at), slot: s})
+		t.ops = append(t.ops, newOp(d.c.b[at:lo], d.c.b[lo:hi], s))
 		at, spans = hi, spans[n:]
 	}
 	t.literals = bytes.Clone(append(t.literals, d.c.b[at:d.c.i]...))
 	t.ops = append([]op(nil), t.ops...)
-	t.bytes = len(t.literals) + 12*len(t.ops) + t.frame.size() + 512
+	t.bytes = len(t.literals) + opBytes*len(t.ops) + t.frame.size() + 512
 	return t
 }
 
@@ -185,9 +205,9 @@ func (f *frame) fill(b *event.Batch, parts *partTable) {
 	b.Percentiles = append(b.Percentiles, f.percentiles...)
 	b.Trigger, b.Description, b.Databricks = f.trigger, f.description, f.databricks
 	parts.first = append(parts.first[:0], f.firstPart...)
-	parts.parts = parts.parts[:0]
-	for range f.parts {
-		parts.parts = append(parts.parts, part{at: absentPart})
+	parts.parts = slices.Grow(parts.parts[:0], f.parts)[:f.parts]
+	for i := range parts.parts {
+		parts.parts[i].at = absentPart
 	}
 }
 
