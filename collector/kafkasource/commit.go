@@ -97,10 +97,10 @@ func (c *committer) putBack(offsets map[partition]int64) {
 // backoff grows from 100 ms to 5 s.
 type backoff struct{ last time.Duration }
 
-const backoffMin, backoffMax = 100 * time.Millisecond, 5 * time.Second
+const backoffFirst, backoffMost = 100 * time.Millisecond, 5 * time.Second
 
 func (b *backoff) next() time.Duration {
-	b.last = min(max(2*b.last, backoffMin), backoffMax)
+	b.last = min(max(2*b.last, backoffFirst), backoffMost)
 	return b.last
 }
 

@@ -23,7 +23,7 @@ type fakeCluster struct {
 	gen       *fakeGeneration
 
 	down, refused, commitErr error
-	opened                   int
+	commitHangs              bool // until the cluster is cut
 }
 
 type fakeLog struct {
@@ -209,6 +209,13 @@ func (g *fakeGeneration) start(fn func(context.Context)) {
 
 func (g *fakeGeneration) commit(offsets map[partition]int64) error {
 	g.c.mu.Lock()
+	hangs := g.c.commitHangs
+	g.c.mu.Unlock()
+	if hangs {
+		<-g.c.end
+		return errFakeCut
+	}
+	g.c.mu.Lock()
 	defer g.c.mu.Unlock()
 	if err := errors.Join(g.c.trouble(), g.c.commitErr); err != nil {
 		return err
@@ -225,7 +232,6 @@ func (c *fakeCluster) open(_ context.Context, p partition, _ string, offset int6
 	if err := c.trouble(); err != nil {
 		return nil, err
 	}
-	c.opened++
 	return &fakeFetcher{c: c, p: p, next: offset, end: offset}, nil
 }
 

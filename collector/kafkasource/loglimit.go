@@ -12,8 +12,8 @@ import (
 
 // Log lines per minute that one kind of trouble may write.
 const (
-	clientLines = 6  // kafka-go's own
-	poisonLines = 12 // messages that hold no event
+	clientLines  = 6  // kafka-go's own
+	warningLines = 12 // messages that hold no event, commits that fail
 )
 
 // limiter lets through a number of lines a minute. It has no clock of its own.
@@ -39,7 +39,7 @@ func (l *limiter) allow(now time.Time) (ok bool, dropped int) {
 	return true, dropped
 }
 
-// limitedLog writes warnings, as many as its limiter lets through. It is safe for
+// limitedLog is a log of which a limiter lets a part through. It is safe for
 // concurrent use.
 type limitedLog struct {
 	log        *slog.Logger
@@ -50,21 +50,25 @@ type limitedLog struct {
 	limit limiter
 }
 
-func (l *limitedLog) warn(msg string, args ...any) {
+// line returns the logger for one line: one that discards it where the limit is
+// reached.
+func (l *limitedLog) line() *slog.Logger {
 	l.mu.Lock()
 	ok, dropped := l.limit.allow(l.now())
 	l.mu.Unlock()
-	if !ok {
+	switch {
+	case !ok:
 		l.suppressed.Inc()
-		return
+		return discard
+	case dropped > 0:
+		return l.log.With("suppressed", dropped)
 	}
-	if dropped > 0 {
-		args = append(args, "suppressed", dropped)
-	}
-	l.log.Warn(msg, args...)
+	return l.log
 }
+
+var discard = slog.New(slog.DiscardHandler)
 
 // Printf takes a line of kafka-go's error log.
 func (l *limitedLog) Printf(format string, args ...any) {
-	l.warn("kafka client reports an error", "line", strings.TrimSpace(fmt.Sprintf(format, args...)))
+	l.line().Warn("kafka client reports an error", "line", strings.TrimSpace(fmt.Sprintf(format, args...)))
 }

@@ -164,10 +164,11 @@ func (s *Source) read(ctx context.Context, gen generation, got []collector.Assig
 	defer stopHandling()
 	c := newCommitter(gen, s.metrics, s.cfg.CommitInterval)
 	c.failed = func(err error) {
-		s.poison.warn("committing offsets failed", "err", err)
+		s.warnings.line().Warn("committing offsets failed", "err", err)
 	}
 	c.done = s.committed
 	workers := s.takeOn(c, got, starts)
+	s.hint(ctx, workers)
 	var reading, committing sync.WaitGroup
 	for _, w := range workers {
 		reading.Go(func() { w.run(ctx, handling) })
@@ -201,6 +202,23 @@ func (s *Source) takeOn(c *committer, got []collector.Assignment, starts []int64
 		opening.done()
 	}
 	return out
+}
+
+// hint looks once for all workers, so that many partitions do not make many
+// connections at every rebalance. Where that fails, workers look for themselves.
+func (s *Source) hint(ctx context.Context, workers []*worker) {
+	if len(workers) == 0 {
+		return
+	}
+	looks, err := s.cluster.look(ctx, s.cfg.Topics)
+	if err != nil {
+		return
+	}
+	for _, w := range workers {
+		if at, err := placeOf(looks, w.partition); err == nil {
+			w.hint = &at
+		}
+	}
 }
 
 // letGo forgets the partitions and everything that was shown of them.

@@ -41,16 +41,16 @@ type Options struct {
 
 // Source reads events from Kafka. It is made by New and does its work in Run.
 type Source struct {
-	cfg     Config
-	opt     Options
-	cluster cluster
-	metrics *Metrics
-	log     *slog.Logger
-	poison  *limitedLog
-	faults  *faults
-	now     func() time.Time
-	intake  *intakeCounters
-	ran     atomic.Bool
+	cfg      Config
+	opt      Options
+	cluster  cluster
+	metrics  *Metrics
+	log      *slog.Logger
+	warnings *limitedLog
+	faults   *faults
+	now      func() time.Time
+	intake   *intakeCounters
+	ran      atomic.Bool
 
 	mu       sync.Mutex
 	topology *topology
@@ -89,7 +89,7 @@ func (o *Options) check() error {
 
 func (o *Options) fill() {
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = discard
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -106,7 +106,7 @@ func newSource(o Options) *Source {
 		workers:  map[partition]*worker{},
 	}
 	s.faults = newFaults(s.log, s.now)
-	s.poison = s.limited(poisonLines)
+	s.warnings = s.limited(warningLines)
 	s.metrics.start(o.Config.Topics)
 	s.faults.expect(faultMember, "the consumer group is not joined yet")
 	s.setUp()

@@ -134,7 +134,7 @@ func (s *step) header(where string) string {
 func (s *step) reject(r *collector.Reject) {
 	src := s.worker.source
 	src.opt.Intake.Rejected.WithLabelValues(SourceName, string(r.Reason)).Inc()
-	src.poison.warn("kafka message holds no usable event", "partition", s.worker.partition.String(),
+	src.warnings.line().Warn("kafka message holds no usable event", "partition", s.worker.partition.String(),
 		"offset", s.msg.offset, "index", r.Index, "reason", string(r.Reason), "err", r.Err)
 }
 
@@ -185,14 +185,15 @@ func (s *step) release() {
 // intakeCounters are the counters of collector.Metrics for this source, looked up
 // once.
 type intakeCounters struct {
-	outcomes []prometheus.Counter // by event.Outcome
+	events   *prometheus.CounterVec
+	outcomes []prometheus.Counter // by event.Outcome, from 1 on
 	missing  *prometheus.CounterVec
 	delay    prometheus.Observer
 }
 
 func newIntakeCounters(m *collector.Metrics) *intakeCounters {
-	c := &intakeCounters{missing: m.FieldMissing, delay: m.Delay.WithLabelValues(SourceName)}
-	for o := event.OutcomeUnknown; int(o) <= len(event.Outcomes()); o++ {
+	c := &intakeCounters{events: m.Events, missing: m.FieldMissing, delay: m.Delay.WithLabelValues(SourceName)}
+	for _, o := range event.Outcomes() {
 		c.outcomes = append(c.outcomes, m.Events.WithLabelValues(SourceName, o.String()))
 	}
 	return c
@@ -202,8 +203,10 @@ func newIntakeCounters(m *collector.Metrics) *intakeCounters {
 func (c *intakeCounters) count(items []collector.Item) {
 	for i := range items {
 		it := &items[i]
-		if int(it.Outcome) < len(c.outcomes) {
-			c.outcomes[it.Outcome].Inc()
+		if o := int(it.Outcome) - 1; o >= 0 && o < len(c.outcomes) {
+			c.outcomes[o].Inc()
+		} else { // a handler that forgot to judge shows
+			c.events.WithLabelValues(SourceName, it.Outcome.String()).Inc()
 		}
 		if it.Outcome == event.OutcomeExecuted && it.Event.Batch != nil {
 			c.executed(it)

@@ -17,7 +17,7 @@ func (r *rig) reports(part string) func() error {
 	return func() error {
 		err := r.src.Health()
 		if err == nil || !strings.Contains(err.Error(), part) {
-			return fmt.Errorf("health is %v", err)
+			return fmt.Errorf("health is %q", fmt.Sprint(err))
 		}
 		return nil
 	}

@@ -20,6 +20,7 @@ type worker struct {
 	fresh     freshness // of a partition that turned up while we ran
 	opened    func()    // called once, when reading has begun
 	begun     bool
+	hint      *place // from a look made for all partitions; used once
 
 	reader fetcher // nil while there is none
 	buf    []message
@@ -109,11 +110,7 @@ func (w *worker) dropReader() {
 
 // open finds out where to read from and begins to.
 func (w *worker) open(ctx context.Context) error {
-	looks, err := w.source.cluster.look(ctx, []string{w.partition.topic})
-	if err != nil {
-		return err
-	}
-	at, err := placeOf(looks, w.partition)
+	at, err := w.where(ctx)
 	if err != nil {
 		return err
 	}
@@ -128,6 +125,18 @@ func (w *worker) open(ctx context.Context) error {
 	}
 	w.showLag()
 	return nil
+}
+
+func (w *worker) where(ctx context.Context) (place, error) {
+	if at := w.hint; at != nil {
+		w.hint = nil
+		return *at, nil
+	}
+	looks, err := w.source.cluster.look(ctx, []string{w.partition.topic})
+	if err != nil {
+		return place{}, err
+	}
+	return placeOf(looks, w.partition)
 }
 
 func placeOf(looks map[string]topicLook, p partition) (place, error) {
