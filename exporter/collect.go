@@ -101,14 +101,11 @@ func (s *stamp) dto() *timestamppb.Timestamp {
 
 func (f *family) dtoHistogram(s *series, h *hist) *dto.Histogram {
 	sum, schema, zero := f.scale.of(h.sum), int32(nativeSchema), nativeZero
+	count, zeros := h.count, h.zeros // h is the scrape's, which is used again
 	out := &dto.Histogram{
-		SampleCount: &h.count, SampleSum: &sum, CreatedTimestamp: s.born.dto(),
-		Schema: &schema, ZeroThreshold: &zero, ZeroCount: &h.zeros,
+		SampleCount: &count, SampleSum: &sum, CreatedTimestamp: s.born.dto(),
+		Schema: &schema, ZeroThreshold: &zero, ZeroCount: &zeros,
 	}
-	count := h.count
-	out.SampleCount = &count
-	zeros := h.zeros
-	out.ZeroCount = &zeros
 	total := uint64(0)
 	for i := range f.bucketText {
 		total += h.counts[i]
@@ -122,21 +119,30 @@ func (f *family) dtoHistogram(s *series, h *hist) *dto.Histogram {
 	return out
 }
 
+// dtoNative sets the native buckets as appendNative writes them.
 func dtoNative(out *dto.Histogram, h *hist) {
-	next, was := int32(0), int64(0)
-	for i, n := range h.native {
-		if i == 0 || n.index != next {
-			offset, length := n.index-next, uint32(0)
-			out.PositiveSpan = append(out.PositiveSpan, &dto.BucketSpan{Offset: &offset, Length: &length})
-		}
-		*out.PositiveSpan[len(out.PositiveSpan)-1].Length++
-		next = n.index + 1
-		out.PositiveDelta = append(out.PositiveDelta, int64(n.count)-was)
-		was = int64(n.count)
-	}
 	if len(h.native) == 0 {
 		offset, length := int32(0), uint32(0)
 		out.PositiveSpan = []*dto.BucketSpan{{Offset: &offset, Length: &length}}
+		return
+	}
+	next, was := int32(0), int64(0)
+	add := func(count int64) {
+		*out.PositiveSpan[len(out.PositiveSpan)-1].Length++
+		out.PositiveDelta = append(out.PositiveDelta, count-was)
+		was = count
+		next++
+	}
+	for i, n := range h.native {
+		if i == 0 || n.index-next > maxGap {
+			offset, length := n.index-next, uint32(0)
+			out.PositiveSpan = append(out.PositiveSpan, &dto.BucketSpan{Offset: &offset, Length: &length})
+			next = n.index
+		}
+		for next < n.index {
+			add(0)
+		}
+		add(int64(n.count))
 	}
 }
 

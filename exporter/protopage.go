@@ -167,7 +167,8 @@ func (e *exemplar) appendProto(b []byte) []byte {
 }
 
 // appendNative appends the native buckets: runs of neighbouring buckets as spans,
-// counts as differences from bucket to bucket.
+// counts as differences from bucket to bucket. A short gap is cheaper as empty
+// buckets than as a new span.
 func appendNative(b []byte, h *hist) []byte {
 	b = appendVarint(append(b, tagHistSchema), zigzag(nativeSchema))
 	b = appendDouble(b, tagHistZero, nativeZero)
@@ -178,16 +179,30 @@ func appendNative(b []byte, h *hist) []byte {
 	}
 	next := int32(0)
 	for i := 0; i < len(h.native); {
-		n := 1
-		for i+n < len(h.native) && h.native[i+n].index == h.native[i].index+int32(n) {
-			n++
+		first := h.native[i].index
+		i++
+		for i < len(h.native) && h.native[i].index-h.native[i-1].index <= maxGap+1 {
+			i++
 		}
-		b = appendSpan(b, h.native[i].index-next, n)
-		next = h.native[i].index + int32(n)
-		i += n
+		end := h.native[i-1].index + 1
+		b = appendSpan(b, first-next, int(end-first))
+		next = end
 	}
+	return appendDeltas(b, h)
+}
+
+// maxGap is the longest run of empty buckets within a span.
+const maxGap = 2
+
+func appendDeltas(b []byte, h *hist) []byte {
 	was := int64(0)
-	for _, n := range h.native {
+	for i, n := range h.native {
+		if i > 0 {
+			for gap := n.index - h.native[i-1].index - 1; gap > 0 && gap <= maxGap; gap-- {
+				b = appendVarint(append(b, tagHistDelta), zigzag(-was))
+				was = 0
+			}
+		}
 		b = appendVarint(append(b, tagHistDelta), zigzag(int64(n.count)-was))
 		was = int64(n.count)
 	}
