@@ -150,6 +150,9 @@ func TestEveryPanelIsNarrowedToTheChosenQueries(t *testing.T) {
 	for file, d := range dashboards(t) {
 		for _, p := range d.Panels {
 			for _, target := range p.Targets {
+				if strings.Contains(target.Expr, "stategauge_alerts") {
+					continue // counts alerts, whatever they are of
+				}
 				selectors := seriesName.FindAllString(target.Expr, -1)
 				narrowed := strings.Count(target.Expr, `application=~"$application", query_name=~"$query_name"`)
 				if len(selectors) != narrowed {
