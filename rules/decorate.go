@@ -124,7 +124,7 @@ func sampleData(r *rule, after float64) *Data {
 		d.Labels[name] = "x"
 	}
 	for _, e := range r.evidence {
-		ch := Change{Name: e.name, Before: 1, After: after, Phase: e.phase, Share: 0.5}
+		ch := Change{Name: e.name, Unit: e.unit, Before: 1, After: after, Phase: e.phase, Share: 0.5}
 		d.Evidence[e.name] = ch
 		if e.phase {
 			d.Phases = append(d.Phases, ch)

@@ -44,7 +44,7 @@ type Judgement struct {
 	Relative      float64 // Rise / Start, 0 where Start is not above zero
 	SlopePerBatch float64
 	Points        int   // batches judged by
-	SpanMs        int64 // event time that they cover, milliseconds
+	SpanMs        int64 // event time that they cover, milliseconds; 0 where it is not kept
 	Since         int64 // batch where it began, -1 without a finding
 	// How names the way the finding was made: "trend", "level", or "held" for a rise
 	// that has stopped and has not gone back.

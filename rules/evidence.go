@@ -14,14 +14,15 @@ import (
 type evidenceColumn struct {
 	name  string
 	expr  *expression
-	phase bool // a part of the trigger: all phases together make its duration
+	unit  string // "count" where the rule file says none
+	phase bool   // a part of the trigger: all phases together make its duration
 }
 
 // phaseColumns are the parts of a trigger's duration, in seconds, by Spark's names.
 var phaseColumns = func() []evidenceColumn {
 	var out []evidenceColumn
 	add := func(name string, eval Signal) {
-		out = append(out, evidenceColumn{name: name, phase: true, expr: &expression{text: name, eval: eval}})
+		out = append(out, evidenceColumn{name: name, unit: "seconds", phase: true, expr: &expression{text: name, eval: eval}})
 	}
 	for id := event.FirstPhase + 1; id <= event.LastPhase; id++ {
 		add(event.Lookup(id).LabelValue, inSeconds(ofBatch(id)))
@@ -35,7 +36,7 @@ var phaseColumns = func() []evidenceColumn {
 var stateColumns = func() []evidenceColumn {
 	var out []evidenceColumn
 	for _, name := range []string{"state_commit", "state_updates", "state_removals", "state_load"} {
-		out = append(out, evidenceColumn{name: name, expr: &expression{text: name, eval: inSeconds(leaves[name+"_ms"].eval)}})
+		out = append(out, evidenceColumn{name: name, unit: "seconds", expr: &expression{text: name, eval: inSeconds(leaves[name+"_ms"].eval)}})
 	}
 	return out
 }()
@@ -59,7 +60,7 @@ func (c *ruleCompiler) evidence(spec *ruleSpec) []evidenceColumn {
 		}
 		path := c.path + "." + strictyaml.Path("evidence", name)
 		if x := c.expression(spec.Evidence[name], aNumber, c.signal.of, path); x != nil {
-			out = append(out, evidenceColumn{name: name, expr: x})
+			out = append(out, evidenceColumn{name: name, unit: "count", expr: x})
 		}
 	}
 	if c.signal.of == OfQuery && c.signal.expr != nil && c.signal.expr.duration {
@@ -70,7 +71,7 @@ func (c *ruleCompiler) evidence(spec *ruleSpec) []evidenceColumn {
 
 // Change is how a figure stands before and after the batch where a finding began.
 type Change struct {
-	Name          string
+	Name, Unit    string
 	Before, After float64 // NaN where it was absent
 	Phase         bool    // a phase of the trigger
 	// Share is the part of the whole rise that this phase makes up: 1 is all of it.
@@ -212,7 +213,7 @@ func changes(columns []evidenceColumn, before, after []float64) []Change {
 	out := make([]Change, len(columns))
 	grown := 0.0
 	for i := range columns {
-		out[i] = Change{Name: columns[i].name, Phase: columns[i].phase, Before: math.NaN(), After: math.NaN()}
+		out[i] = Change{Name: columns[i].name, Unit: columns[i].unit, Phase: columns[i].phase, Before: math.NaN(), After: math.NaN()}
 		if i < len(before) && i < len(after) {
 			out[i].Before, out[i].After = before[i], after[i]
 		}

@@ -43,7 +43,7 @@ func (e *Engine) live(q *queryState, ri int, s *series, out []Verdict) []Verdict
 	case found:
 		a.found++
 		a.clear = 0
-		a.finding = s.judged
+		a.finding = s.judged.renewing(a.finding)
 	case a.state == Pending:
 		return e.cancel(q, ri, s, out)
 	case s.judged.Said == SaidClear || s.judged.Said == SaidExplained:
@@ -56,6 +56,17 @@ func (e *Engine) live(q *queryState, ri int, s *series, out []Verdict) []Verdict
 		out = append(out, e.verdict(q, ri, s, Pending))
 	}
 	return out
+}
+
+// renewing is a finding that goes on from an earlier one: it is told from where
+// that began, since windows move on and forget what was before.
+func (j Judgement) renewing(first Judgement) Judgement {
+	j.Start, j.Since = first.Start, first.Since
+	j.Rise, j.Relative = j.End-j.Start, 0
+	if j.Start > 0 {
+		j.Relative = j.Rise / j.Start
+	}
+	return j
 }
 
 // admit reports whether one more alert may start, and counts where not.

@@ -216,7 +216,10 @@ func evidenceText(d *Data) string {
 	fmt.Fprintf(&b, "%s %s -> %s (%s) since batch %d", d.Signal, quantity(d.Start, d.Unit), quantity(d.Start+d.Rise, d.Unit),
 		signed(d.Relative), d.FirstBatch)
 	if d.Points > 0 {
-		fmt.Fprintf(&b, ", judged by %d batches of %s", d.Points, humanizeDuration(d.SpanSeconds))
+		fmt.Fprintf(&b, ", judged by %d batches", d.Points)
+	}
+	if d.SpanSeconds > 0 {
+		fmt.Fprintf(&b, " of %s", humanizeDuration(d.SpanSeconds))
 	}
 	for i, c := range d.Phases {
 		if c.Share < 0.05 || i == 4 {
@@ -227,7 +230,7 @@ func evidenceText(d *Data) string {
 	}
 	for _, name := range sortedEvidence(d) {
 		c := d.Evidence[name]
-		fmt.Fprintf(&b, "; %s %s -> %s", name, humanize(c.Before), humanize(c.After))
+		fmt.Fprintf(&b, "; %s %s -> %s", name, quantity(c.Before, c.Unit), quantity(c.After, c.Unit))
 	}
 	return b.String()
 }

@@ -134,7 +134,7 @@ func (t *risingTracker) shift() Judgement {
 	if r.Before > 0 {
 		j.Relative = j.Rise / r.Before
 	}
-	j.Points, j.Since, j.How = t.level.batches(), r.Since, "level"
+	j.Points, j.SpanMs, j.Since, j.How = t.level.batches(), 0, r.Since, "level"
 	if r.Verdict == trend.Found {
 		j.Since = t.locate(r.Since)
 	}

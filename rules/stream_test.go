@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stategauge/stategauge/event"
@@ -279,5 +280,117 @@ func TestADailyCycleOfLoadGivesNoTicket(t *testing.T) {
 	}
 	if fired := changed(s.verdicts, Firing); len(fired) > 0 {
 		t.Errorf("got %v", lines(fired))
+	}
+}
+
+func TestASawToothIsNoRise(t *testing.T) {
+	s := newStream(New(defaultPack(t), Options{}))
+	n := newNoise(6)
+	for i := range 2000 {
+		s.play(figures{
+			sync:     (100 + 40*float64(i%10)) * math.Exp(0.05*n.r.NormFloat64()),
+			duration: 2000 + 300*float64(i%10),
+		})
+	}
+	if fired := changed(s.verdicts, Firing); len(fired) > 0 {
+		t.Errorf("got %v", lines(fired))
+	}
+}
+
+func TestMorePartitionsChangeNoMean(t *testing.T) {
+	s := newStream(New(defaultPack(t), Options{}))
+	n := newNoise(7)
+	for i := range 1200 {
+		f := figures{sync: 200 * math.Exp(0.1*n.r.NormFloat64()), instances: 200}
+		if i >= 700 {
+			f.instances = 400
+		}
+		s.play(f)
+	}
+	if fired := changed(s.verdicts, Firing); len(fired) > 0 {
+		t.Errorf("got %v", lines(fired))
+	}
+}
+
+func TestALevelThatStaysFiresOnceUntilItIsTheNewNormal(t *testing.T) {
+	s := newStream(New(defaultPack(t), Options{}))
+	n := newNoise(8)
+	for i := range 2400 {
+		f := figures{sync: 100 * n.next()}
+		if i >= 700 {
+			f.sync *= 1.6
+		}
+		s.play(f)
+	}
+	fired, resolved := changed(s.verdicts, Firing), changed(s.verdicts, Resolved)
+	if len(fired) != 1 || len(resolved) != 1 {
+		t.Fatalf("fired %v, resolved %v, want once each", lines(fired), lines(resolved))
+	}
+	if lasted := resolved[0].Alert.LastBatch - 800; lasted < 480 || lasted > 650 {
+		t.Errorf("it resolved %d batches after the step, want about 500", lasted)
+	}
+	if !strings.Contains(resolved[0].Alert.Reason, "new baseline") {
+		t.Errorf("the reason is %q", resolved[0].Alert.Reason)
+	}
+}
+
+func TestASlowDriftIsFound(t *testing.T) {
+	s := newStream(New(defaultPack(t), Options{}))
+	n := newNoise(9)
+	for i := range 1300 {
+		drift := 1 + 0.002*math.Max(0, math.Min(500, float64(i-700)))
+		s.play(figures{duration: 2000 * drift * math.Exp(0.15*n.r.NormFloat64())})
+	}
+	if fired := changed(s.verdicts, Firing); len(fired) != 1 || fired[0].Rule != "BatchDurationRising" {
+		t.Errorf("got %v", lines(fired))
+	}
+}
+
+func TestAFastStreamIsJudgedByTime(t *testing.T) {
+	s := newStream(New(defaultPack(t), Options{}))
+	s.everyMs = 5000
+	n := newNoise(10)
+	for i := range 9000 {
+		f := figures{duration: 1000, sync: 100 * n.next()}
+		if i >= 7000 {
+			f.sync *= 2
+		}
+		s.play(f)
+	}
+	fired := changed(s.verdicts, Firing)
+	if len(fired) != 1 {
+		t.Fatalf("got %v", lines(fired))
+	}
+	if held := fired[0].Alert.FiringAtMs - fired[0].Alert.PendingAtMs; held < 30*minuteMs {
+		t.Errorf("it was pending for %d ms, want half an hour", held)
+	}
+	for _, q := range s.e.queries {
+		for _, sr := range q.rules[0] {
+			if n := sr.tracker.(*risingTracker).short.Len(); n > windowPoints {
+				t.Errorf("the window keeps %d points, want at most %d", n, windowPoints)
+			}
+		}
+	}
+}
+
+func TestRecoveryResolvesAfterTheStay(t *testing.T) {
+	s := newStream(New(defaultPack(t), Options{}))
+	n := newNoise(11)
+	for i := range 1200 {
+		f := figures{sync: 100 * n.next()}
+		if i >= 700 && i < 900 {
+			f.sync *= 2.5
+		}
+		s.play(f)
+	}
+	resolved := changed(s.verdicts, Resolved)
+	if len(resolved) != 1 {
+		t.Fatalf("got %v", lines(resolved))
+	}
+	if after := resolved[0].Alert.LastBatch - 1000; after < 30 || after > 150 {
+		t.Errorf("resolved %d batches after the recovery, want 30 to 150", after)
+	}
+	if !strings.HasPrefix(resolved[0].Alert.Reason, "it went back to 1") {
+		t.Errorf("the reason is %q", resolved[0].Alert.Reason)
 	}
 }
