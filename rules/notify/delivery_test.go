@@ -107,11 +107,11 @@ func TestResolveReachesAnAlertmanagerThatWasDown(t *testing.T) {
 		defer b.stop()
 		b.fire("slow")
 		pass(time.Minute)
-		down = true
+		am.set(func() { down = true })
 		b.resolve("slow")
 		resolved := time.Now()
 		pass(5 * time.Minute)
-		down = false
+		am.set(func() { down = false })
 		pass(time.Minute)
 		p := am.last("slow")
 		if am.state("slow") != "resolved" || !p.EndsAt.Equal(resolved) {
@@ -285,7 +285,7 @@ func TestAlertmanagerThatReturnsGetsTheCurrentStateOnly(t *testing.T) {
 			b.resolve("flapping")
 			pass(20 * time.Second)
 		}
-		down = false
+		am.set(func() { down = false })
 		before := len(am.got())
 		pass(31 * time.Second)
 		reqs := am.got()[before:]
@@ -368,7 +368,7 @@ func TestWrongPasswordGivesNothingUp(t *testing.T) {
 				t.Fatalf("a batch of %d", len(r.alerts))
 			}
 		}
-		status = 200
+		am.set(func() { status = 200 })
 		pass(31 * time.Second)
 		if got := am.state("alert-009"); got != "firing" {
 			t.Errorf("alert is %s", got)
@@ -410,12 +410,12 @@ func TestLogSpeaksOnlyWhenTheErrorChanges(t *testing.T) {
 		if n := b.logs.count("sending alerts failed"); n != 1 {
 			t.Errorf("%d lines for one error", n)
 		}
-		status = 503
+		am.set(func() { status = 503 })
 		pass(2 * time.Minute)
 		if n := b.logs.count("sending alerts failed"); n != 2 {
 			t.Errorf("%d lines for two errors", n)
 		}
-		status = 200
+		am.set(func() { status = 200 })
 		pass(2 * time.Minute)
 		if n := b.logs.count("works again"); n != 1 {
 			t.Errorf("%d lines of recovery", n)
@@ -481,7 +481,7 @@ func TestStopSendsWhatIsDueAndWaitsNoLongerThanAllowed(t *testing.T) {
 			t.Errorf("after a stop the alert is %s", got)
 		}
 
-		hang = true
+		am.set(func() { hang = true })
 		b = start(t, Options{Targets: []Target{am.target("am")}, Timeout: time.Minute})
 		b.fire("late")
 		pass(time.Second)

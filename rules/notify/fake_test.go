@@ -63,6 +63,13 @@ func (f *fakeAM) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.finish(a, alerts), nil
 }
 
+// set changes what answer reads.
+func (f *fakeAM) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
 // plan notes the request's place and asks the test for the answer.
 func (f *fakeAM) plan(alerts []posted) reply {
 	f.mu.Lock()

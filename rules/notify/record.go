@@ -2,6 +2,7 @@ package notify
 
 import (
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -125,14 +126,12 @@ func legalName(s string) string {
 	return legal
 }
 
-// keyOf returns the identity of a set of labels.
+// keyOf returns the identity of a set of labels. Quotes keep any two sets apart.
 func keyOf(labels map[string]string) string {
-	var b strings.Builder
+	var b []byte
 	for _, name := range sortedNames(labels) {
-		b.WriteString(name)
-		b.WriteByte(0)
-		b.WriteString(labels[name])
-		b.WriteByte(0)
+		b = append(append(b, name...), '=')
+		b = strconv.AppendQuote(b, labels[name])
 	}
-	return b.String()
+	return string(b)
 }
