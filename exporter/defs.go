@@ -57,6 +57,7 @@ const (
 type plan struct {
 	query, operator, source []event.MetricID
 	phases                  []event.MetricID // parts of the trigger
+	phaseByName             map[string]event.MetricID
 	begin                   []event.MetricID // counters that every query has from its start
 	timed                   []event.MetricID // task times, which a batch bounds
 	sticky                  []event.MetricID // uploads, repeated with changelog checkpointing
@@ -76,6 +77,7 @@ var special = []event.MetricID{
 
 // define makes the families of the catalog and those derived from it.
 func (x *Exporter) define(rows []event.Metric) {
+	x.plan.phaseByName = map[string]event.MetricID{}
 	for i := range rows {
 		x.defineRow(&rows[i])
 	}
@@ -118,6 +120,9 @@ func (p *plan) note(m *event.Metric) {
 	}
 	operator := m.Scope == event.ScopeOperator
 	file(&p.phases, m.Series == phaseFamily)
+	if m.Series == phaseFamily {
+		p.phaseByName[m.LabelValue] = m.ID
+	}
 	file(&p.begin, m.Scope == event.ScopeQuery && m.Kind == event.KindWork && everyQueryHas(m))
 	file(&p.timed, operator && m.Unit == event.UnitSeconds && kindOf(m.Kind) == counter)
 	file(&p.sticky, m.Quirks&event.QuirkStickyUpload != 0)

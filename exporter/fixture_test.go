@@ -97,16 +97,6 @@ func operator(b *event.Batch, name string) *event.Operator {
 	return o
 }
 
-// op changes the first operator of a batch.
-func op(change func(o *event.Operator)) func(*event.Batch) {
-	return func(b *event.Batch) { change(&b.Operators[0]) }
-}
-
-// vals changes the values of the first operator of a batch.
-func vals(change func(v *event.Vector)) func(*event.Batch) {
-	return func(b *event.Batch) { change(&b.Operators[0].Values) }
-}
-
 // page returns what x writes in a format.
 func page(t testing.TB, x *Exporter, f expfmt.Format) string {
 	t.Helper()

@@ -152,8 +152,8 @@ func catalogStream(s *stream) *event.Update {
 	return u
 }
 
-// Swapping two rows' units, kinds or scales in a copy of the catalog changes what
-// is written, so the golden files would tell.
+// A row's unit, kind, scale, series or help changed in a copy of the catalog
+// changes what is written, so the golden files would tell.
 func TestTheCatalogDrivesTheOutput(t *testing.T) {
 	before := familiesOf(event.Catalog())
 	for _, change := range []func(m *event.Metric){

@@ -192,6 +192,9 @@ func (x *Exporter) phase(q *query, key string) phaseSlots {
 	if p, ok := q.phases[key]; ok {
 		return p
 	}
+	if id, ok := x.plan.phaseByName[key]; ok {
+		return x.knownPhase(q, id)
+	}
 	if len(q.phases) >= x.o.Phases && key != otherPhase {
 		x.drop(dropPhases, q)
 		return x.phase(q, otherPhase)
@@ -206,6 +209,19 @@ func (x *Exporter) phase(q *query, key string) phaseSlots {
 	}
 	if p.total >= 0 || p.last >= 0 {
 		q.phases[key] = p
+	}
+	return p
+}
+
+// knownPhase returns the series of a catalog row that came once more as an unknown
+// phase: one label value must not have two series.
+func (x *Exporter) knownPhase(q *query, id event.MetricID) phaseSlots {
+	p := phaseSlots{-1, -1}
+	if at, ok := x.slot(q, q.base, defID(id)); ok {
+		p.total = int32(at)
+	}
+	if at, ok := x.slot(q, q.base, x.plan.last[id]); ok {
+		p.last = int32(at)
 	}
 	return p
 }
