@@ -159,7 +159,7 @@ func startDaemon(t *testing.T) string {
 		t.Fatal(err)
 	}
 	o := app.DefaultOptions()
-	o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	o.Logger = slog.New(slog.DiscardHandler)
 	o.ConfigFile = config
 	listen, none, no := []string{"127.0.0.1:0"}, "", false
 	o.Web = &web.FlagConfig{WebListenAddresses: &listen, WebConfigFile: &none, WebSystemdSocket: &no}
