@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -131,4 +133,28 @@ func TestASignalCostsNoAllocation(t *testing.T) {
 // noSignals is a scope with the built-in names only.
 func noSignals(of SignalOf) *scope {
 	return &scope{of: of, signal: func(string) (*signal, bool, error) { return nil, false, nil }}
+}
+
+// BenchmarkMemoryPerQuery is what the default pack keeps of a query of three
+// operators once its windows are full.
+func BenchmarkMemoryPerQuery(b *testing.B) {
+	for b.Loop() {
+		const queries = 20
+		e := New(defaultPack(b), Options{})
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		n := newNoise(1)
+		for i := range queries {
+			s := newStream(e)
+			s.id = fmt.Sprint("q", i)
+			for range 700 {
+				s.play(figures{duration: 2000 * n.next(), sync: 100 * n.next(), operators: 3})
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/queries, "B/query")
+		runtime.KeepAlive(e)
+	}
 }

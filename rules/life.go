@@ -199,7 +199,7 @@ func (e *Engine) resolveAll(q *queryState, reason string, atMs int64, out []Verd
 
 // verdict describes the series' alert as it is now.
 func (e *Engine) verdict(q *queryState, ri int, s *series, was AlertState) Verdict {
-	a := e.alert(q, ri, s)
+	a := e.alert(q, ri, s, true)
 	return Verdict{Alert: &a, Was: was, Rule: e.pack.rules[ri].alert, Query: q.ref, Said: s.judged.Said}
 }
 
@@ -210,7 +210,7 @@ func (e *Engine) Alerts(out []Alert) []Alert {
 		for ri, list := range q.rules {
 			for _, s := range list {
 				if s.alert != nil {
-					out = append(out, e.alert(q, ri, s))
+					out = append(out, e.alert(q, ri, s, false))
 				}
 			}
 		}

@@ -218,6 +218,76 @@ func TestTicksThatCameTooLateAreCountedAndChangeNothing(t *testing.T) {
 	}
 }
 
+// TestCountsStayTrueWhateverHappens plays random lives of many queries, with
+// operators that come and go, restarts, reloads and ends.
+func TestCountsStayTrueWhateverHappens(t *testing.T) {
+	packs := []*Pack{
+		scriptedPack(t, "      - {alert: A, signal: rows, rising: {}, for: 2 batches}\n"+opLine),
+		scriptedPack(t, opLine+"      - {alert: A, signal: rows, rising: {}, labels: {severity: page}}\n"),
+		scriptedPack(t, "      - {alert: B, signal: rows, rising: {}}\n"),
+		nil,
+	}
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		e := New(packs[0], Options{MaxQueries: 5, MaxOperators: 3})
+		streams := make([]*stream, 7)
+		for i := range streams {
+			streams[i] = lifeStream(nil)
+			streams[i].e, streams[i].id = e, fmt.Sprint("q", i)
+		}
+		for range 400 {
+			randomStep(r, e, streams[r.IntN(len(streams))], packs)
+			checkCounts(t, e)
+		}
+	}
+}
+
+const opLine = "      - {alert: Op, signal: op, rising: {}}\n"
+
+func randomStep(r *rand.Rand, e *Engine, s *stream, packs []*Pack) {
+	switch r.IntN(20) {
+	case 0:
+		s.restart(fmt.Sprint(r.IntN(100)))
+	case 1:
+		s.tell(event.KindTerminated, event.OutcomeTerminated, event.StateTerminated)
+	case 2:
+		s.tell(event.KindTick, event.OutcomeStateChange, event.StateRetired)
+	case 3:
+		e.Reload(packs[r.IntN(len(packs))], s.nowMs, nil)
+	case 4:
+		s.nowMs += r.Int64N(100*hourMs) - 50*hourMs
+	case 5:
+		s.next -= r.Int64N(50)
+	default:
+		s.state = event.StateRunning
+		s.play(figures{rows: float64(1 + r.IntN(5)), updated: float64(1 + r.IntN(5)), operators: 1 + r.IntN(5)})
+	}
+}
+
+func checkCounts(t *testing.T, e *Engine) {
+	t.Helper()
+	alerts := e.Alerts(nil)
+	byRule, seen := map[string]int{}, map[string]bool{}
+	for _, a := range alerts {
+		byRule[a.Labels.Get("alertname")]++
+		if key := labelText(a.Labels); seen[key] {
+			t.Fatalf("two alerts are %s", key)
+		} else {
+			seen[key] = true
+		}
+	}
+	sum := 0
+	for i, st := range e.rules {
+		sum += st.alerts
+		if st.alerts != byRule[e.pack.rules[i].alert] {
+			t.Fatalf("rule %s counts %d alerts, there are %d", e.pack.rules[i].alert, st.alerts, byRule[e.pack.rules[i].alert])
+		}
+	}
+	if sum != len(alerts) || e.alerts != len(alerts) || len(e.queries) > e.opts.MaxQueries {
+		t.Fatalf("%d alerts are counted as %d and %d, %d queries", len(alerts), sum, e.alerts, len(e.queries))
+	}
+}
+
 func counterValue(t *testing.T, c prometheus.Metric) float64 {
 	t.Helper()
 	var m dto.Metric

@@ -110,7 +110,7 @@ func isBuiltInName(name string) bool {
 func (l *loader) compileSignals() {
 	for _, name := range slices.Sorted(maps.Keys(l.file.Signals)) {
 		if st := l.signals[name]; st != nil && st.owner == l {
-			st.compile()
+			_, _ = st.compile() // what is wrong stands in the list of faults
 		}
 	}
 }

@@ -99,8 +99,12 @@ func (q *queryState) advance(u *event.Update) bool {
 	if b.ID == event.Absent {
 		return false
 	}
-	if first := q.lastBatch == event.Absent; u.Event.Run != q.run || first && q.runStartMs == event.Absent {
-		q.enterRun(u.Event.Run, b.StartMs, first && !u.StartedSeen && b.ID > 0)
+	run := u.Event.Run
+	if run == "" {
+		run = b.Run
+	}
+	if first := q.lastBatch == event.Absent; run != q.run || first && q.runStartMs == event.Absent {
+		q.enterRun(run, b.StartMs, first && !u.StartedSeen && b.ID > 0)
 	} else if !first && b.ID <= q.lastBatch && q.runBatches > 0 {
 		return false
 	}

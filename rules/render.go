@@ -17,15 +17,23 @@ var ownAnnotations = map[string]bool{
 	"evidence": true, "frozen": true, "resolved_because": true, "template_error": true,
 }
 
-// alert renders the series' alert.
-func (e *Engine) alert(q *queryState, ri int, s *series) Alert {
+// alert renders the series' alert. Failing templates are counted where it is for a
+// verdict, and not each time somebody looks.
+func (e *Engine) alert(q *queryState, ri int, s *series, counted bool) Alert {
 	a := s.alert
 	out := Alert{
 		Labels: a.labels, State: a.state, Value: a.finding.Value,
 		PendingAtMs: a.pendingAtMs, FiringAtMs: a.firingAtMs, ResolvedAtMs: event.Absent,
 		FirstBatch: a.firstBatch, FiringBatch: a.firingBatch, LastBatch: a.judgedLast,
 	}
-	out.Annotations = e.annotations(q, ri, s)
+	var failures []string
+	out.Annotations, failures = e.annotations(q, ri, s)
+	if len(failures) > 0 {
+		e.rules[ri].lastError = failures[0]
+	}
+	if counted {
+		e.rules[ri].metrics.templateErrors.Add(float64(len(failures)))
+	}
 	return out
 }
 
@@ -40,7 +48,8 @@ func (e *Engine) labels(q *queryState, ri int, s *series) Labels {
 	for i := range r.labels {
 		text, err := execute(r.labels[i].tmpl, d)
 		if err != nil {
-			e.templateFailed(ri, r.labels[i].name, err)
+			e.rules[ri].lastError = failure(r.labels[i].name, err)
+			e.rules[ri].metrics.templateErrors.Inc()
 			continue // without the label the alert still says which query it is
 		}
 		l = l.with(r.labels[i].name, text)
@@ -67,34 +76,26 @@ func (l Labels) with(name, value string) Labels {
 	return l
 }
 
-func (e *Engine) templateFailed(ri int, name string, err error) string {
-	note := fmt.Sprintf("%s: %s", name, cleanTemplateError(err))
-	e.rules[ri].metrics.templateErrors.Inc()
-	e.rules[ri].lastError = note
-	return note
+func failure(name string, err error) string {
+	return fmt.Sprintf("%s: %s", name, cleanTemplateError(err))
 }
 
 // annotations renders the rule's annotations and adds the engine's own. A template
 // that fails is replaced by plain text: an alert is never held up by its looks.
-func (e *Engine) annotations(q *queryState, ri int, s *series) Labels {
+func (e *Engine) annotations(q *queryState, ri int, s *series) (out Labels, failures []string) {
 	r := e.pack.rules[ri]
 	d := e.data(q, ri, s)
-	var out Labels
-	var notes []string
 	for i := range r.annotations {
 		text, err := execute(r.annotations[i].tmpl, d)
 		if err != nil {
-			notes = append(notes, e.templateFailed(ri, r.annotations[i].name, err))
+			failures = append(failures, failure(r.annotations[i].name, err))
 			text = plainText(d)
 		}
 		out = out.with(r.annotations[i].name, text)
 	}
 	out = out.with("evidence", evidenceText(d))
 	out = out.with("frozen", q.frozen())
-	if len(notes) > 0 {
-		out = out.with("template_error", strings.Join(notes, "; "))
-	}
-	return out
+	return out.with("template_error", strings.Join(failures, "; ")), failures
 }
 
 // plainText says the essentials without a template.

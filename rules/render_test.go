@@ -32,8 +32,9 @@ func TestAFailingTemplateDoesNotHoldUpItsAlert(t *testing.T) {
 			if !strings.HasPrefix(a.Get("template_error"), "summary: template: ") || a.Get("fix") != "do this" {
 				t.Errorf("template_error: %q, fix: %q", a.Get("template_error"), a.Get("fix"))
 			}
-			if got := counterValue(t, s.e.rules[0].metrics.templateErrors); got < 1 {
-				t.Errorf("%v errors were counted", got)
+			s.e.Alerts(nil)
+			if got := counterValue(t, s.e.rules[0].metrics.templateErrors); got != 2 {
+				t.Errorf("%v errors were counted, want one for pending and one for firing", got)
 			}
 			if st := s.e.Status(false).Groups[0].Rules[0]; st.Health != "err" || !strings.Contains(st.LastError, "summary") {
 				t.Errorf("status: %s, %q", st.Health, st.LastError)

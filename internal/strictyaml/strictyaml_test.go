@@ -292,7 +292,7 @@ func TestNearestWord(t *testing.T) {
 	words := []string{"threshold", "for", "labels", "annotations", "keep_firing_for"}
 	for _, c := range []struct{ word, want string }{
 		{"treshold", "threshold"},
-		{"threshhold", "threshold"},
+		{"thresholds", "threshold"},
 		{"For", "for"},
 		{"fro", "for"},
 		{"label", "labels"},
