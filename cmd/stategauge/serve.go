@@ -25,7 +25,9 @@ func newServe(root *kingpin.Application) command {
 	c.Flag("config.file", "Configuration file. Without one, events come in by HTTP and nothing is paged.").StringVar(&c.opts.ConfigFile)
 	c.Flag("rules", "Rule file; repeatable. Without one, the built-in rules are used.").StringsVar(&c.opts.RuleFiles)
 	c.opts.Web = kingpinflag.AddFlags(c.CmdClause, ":9980")
-	promslogflag.AddFlags(c.CmdClause, c.log)
+	c.log.Level, c.log.Format = promslog.NewLevel(), promslog.NewFormat()
+	c.Flag(promslogflag.LevelFlagName, promslogflag.LevelFlagHelp).Default("info").HintOptions(promslog.LevelFlagOptions...).SetValue(c.log.Level)
+	c.Flag(promslogflag.FormatFlagName, promslogflag.FormatFlagHelp).Default("logfmt").HintOptions(promslog.FormatFlagOptions...).SetValue(c.log.Format)
 	return c
 }
 

@@ -2,16 +2,22 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/prometheus/exporter-toolkit/web"
 )
 
 // listen opens every listen address before anything is started, so that a port in
-// use is a start error and :0 can be asked for its port.
+// use is a start error and :0 can be asked for its port. With socket activation
+// the service manager has opened them.
 func (a *App) listen() error {
+	if s := a.opts.Web.WebSystemdSocket; s != nil && *s {
+		return a.inherit()
+	}
 	for _, addr := range *a.opts.Web.WebListenAddresses {
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
@@ -19,6 +25,19 @@ func (a *App) listen() error {
 		}
 		a.listeners = append(a.listeners, l)
 	}
+	return nil
+}
+
+// inherit takes the listeners that the service manager opened.
+func (a *App) inherit() error {
+	l, err := activation.Listeners()
+	if err != nil {
+		return fmt.Errorf("socket activation: %w", err)
+	}
+	if len(l) == 0 {
+		return errors.New("socket activation: no sockets were passed")
+	}
+	a.listeners = l
 	return nil
 }
 

@@ -45,7 +45,7 @@ func (o *Options) Validate() error {
 	}
 	must(o.Logger != nil, "logger must be set")
 	must(o.Now != nil, "now must be set")
-	must(o.Web != nil && o.Web.WebListenAddresses != nil && len(*o.Web.WebListenAddresses) > 0, "web must have a listen address")
+	must(o.Web != nil && (o.Web.WebSystemdSocket != nil && *o.Web.WebSystemdSocket || o.Web.WebListenAddresses != nil && len(*o.Web.WebListenAddresses) > 0), "web must have a listen address")
 	must(o.Shards > 0, "shards (%d) must be at least 1", o.Shards)
 	for _, d := range []struct {
 		name string

@@ -71,7 +71,7 @@ func (a *App) newHTTP(c *Config) (*httpsource.Source, error) {
 	o.InFlightBytes = int64(c.Intake.MaxInFlightBytes)
 	return httpsource.New(o, httpsource.Parts{
 		Pool: a.decoders, Handler: a.Handle, Intake: a.metrics.collector, Metrics: a.httpMetrics,
-		Enrich: collector.NewEnrich(c.Labels), Log: a.log.With("source", "http"),
+		Enrich: collector.NewEnrich(c.Labels), Log: a.log,
 	})
 }
 
@@ -85,7 +85,7 @@ func (a *App) newKafka(c *Config) (*kafkasource.Source, error) {
 	}
 	return kafkasource.New(kafkasource.Options{
 		Config: k, Handler: a.Handle, Pool: a.decoders, Intake: a.metrics.collector, Metrics: a.kafka.metrics,
-		Enrich: collector.NewEnrich(c.Labels), Logger: a.log.With("source", "kafka"), Now: a.opts.Now,
+		Enrich: collector.NewEnrich(c.Labels), Logger: a.log, Now: a.opts.Now,
 	})
 }
 

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// fakeKafka runs a broker in this process and returns its address and a producer.
+func fakeKafka(t testing.TB, partitions int32) (string, *kgo.Client) {
+	t.Helper()
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "spark-events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	addr := broker.ListenAddrs()[0]
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DefaultProduceTopic("spark-events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return addr, client
+}
+
+func produce(t testing.TB, c *kgo.Client, key string, values ...[]byte) {
+	t.Helper()
+	var records []*kgo.Record
+	for _, v := range values {
+		records = append(records, &kgo.Record{Key: []byte(key), Value: v, Headers: []kgo.RecordHeader{{Key: "team", Value: []byte("night")}}})
+	}
+	if err := c.ProduceSync(context.Background(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func kafkaText(addr string) string {
+	return fmt.Sprintf("kafka: {brokers: [%q], topics: [spark-events], watch_interval: 1s}\nlabels: {team: [\"header:team\"]}\n", addr)
+}
+
+func TestEventsOnATopicBecomeSeriesAndAreReadOnce(t *testing.T) {
+	addr, client := fakeKafka(t, 3)
+	one, two := newStream(1), newStream(2)
+	for range 5 {
+		produce(t, client, one.id, bytes.Clone(one.next()))
+		produce(t, client, two.id, bytes.Clone(two.next()))
+	}
+	produce(t, client, one.id, []byte("{"), nil, []byte("[[[["))
+	o := withConfig(t, testOptions(t), kafkaText(addr))
+	first, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Start()
+	awaitSeries(t, first, "spark_streaming_batches_total", 5, "query_name", "orders_1", "kind", "data", "team", "night")
+	awaitSeries(t, first, "spark_streaming_batches_total", 5, "query_name", "orders_2", "kind", "data")
+	awaitSeries(t, first, "stategauge_events_total", 10, "source", "kafka", "outcome", "executed")
+	awaitSeries(t, first, "stategauge_events_rejected_total", 1, "source", "kafka", "reason", "empty")
+	if code, body := get(t, first, "/-/healthy"); code != 200 || !strings.Contains(body, `"kafka":"ok"`) {
+		t.Errorf("%d %s", code, body)
+	}
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, client, one.id, bytes.Clone(one.next()))
+	second := start(t, o)
+	awaitSeries(t, second, "spark_streaming_batches_total", 1, "query_name", "orders_1", "kind", "data")
+	awaitSeries(t, second, "stategauge_events_total", 1, "source", "kafka", "outcome", "executed")
+}
+
+func awaitSeries(t *testing.T, a *App, name string, want float64, labels ...string) {
+	t.Helper()
+	await(t, name, func() error {
+		sum := 0.0
+		for _, m := range scrape(t, a)[name].GetMetric() {
+			if hasLabels(m, labels) {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+		if sum != want {
+			return fmt.Errorf("%s%v = %g, want %g", name, labels, sum, want)
+		}
+		return nil
+	})
+}
+
+func TestABrokerThatIsGoneMakesTheDaemonDegradedNotDead(t *testing.T) {
+	a := start(t, withConfig(t, testOptions(t), kafkaText("127.0.0.1:9")))
+	await(t, "the daemon to say that it is degraded", func() error {
+		if _, body := get(t, a, "/-/healthy"); !strings.Contains(body, `"status":"degraded"`) {
+			return fmt.Errorf("%s", body)
+		}
+		return nil
+	})
+	if code, got := post(t, a, newStream(1).ndjson(1)); code != 200 || got.Accepted != 1 {
+		t.Errorf("%d %+v", code, got)
+	}
+	if code, _ := get(t, a, "/-/ready"); code != 200 {
+		t.Errorf("ready: %d", code)
+	}
+}
