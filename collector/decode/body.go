@@ -18,7 +18,7 @@ import (
 // line that opens an object in the same column. Otherwise the rest is one reject.
 // The time taken is linear in the length of body, whatever it holds.
 func (d *Decoder) Body(body []byte, yield func(index int, ev *event.Event, rej *collector.Reject) bool) {
-	s := splitter{d: d, body: body, open: -1, line: 1, budget: 8 * len(body)}
+	s := splitter{d: d, body: body, open: -1, lineEnd: -1, line: 1, budget: 8 * len(body)}
 	s.run(yield)
 }
 
@@ -30,9 +30,10 @@ type splitter struct {
 	index int // of the element at i
 	open  int // offset of the bracket of the array that the element is in, -1 outside
 
-	line   int // line number of offset at
-	at     int
-	budget int // bytes that may still be looked at a second time
+	lineEnd int // the first line break at or after some earlier offset
+	line    int // line number of offset at
+	at      int
+	budget  int // bytes that may still be looked at a second time
 }
 
 // magics tell compressed data, which a source should have unpacked.
@@ -106,8 +107,9 @@ func (s *splitter) one() (*event.Event, *collector.Reject) {
 func (s *splitter) refuse(start, end int) *collector.Reject {
 	f := s.d.c.fault
 	if f.off < 0 { // well-formed, and no event
-		s.i = s.d.c.i
-		return s.reject(f.reason, start, f.want)
+		rej := s.reject(f.reason, start, f.want)
+		s.i = s.afterShape(start, s.d.c.i)
+		return rej
 	}
 	if f.reason == collector.ReasonTruncated && f.off >= end && end < len(s.body) {
 		f.reason, f.want = collector.ReasonTooLarge, "more than "+strconv.Itoa(end-start)+" bytes in one event"

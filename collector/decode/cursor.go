@@ -314,12 +314,3 @@ func (c *cursor) word() bool {
 	}
 	return false
 }
-
-// null passes over a null and says whether there was one.
-func (c *cursor) null() bool {
-	if rest := c.b[c.i:]; len(rest) >= 4 && string(rest[:4]) == "null" {
-		c.i += 4
-		return true
-	}
-	return false
-}

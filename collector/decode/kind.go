@@ -90,7 +90,7 @@ func (h *header) kind() event.Kind {
 	switch {
 	case h.seen&seenProgress != 0:
 		return event.KindProgress
-	case h.seen&seenException != 0:
+	case h.seen&seenException != 0 && h.seen&(seenID|seenRun) != 0:
 		return event.KindTerminated
 	case h.seen&seenBatch != 0:
 		return event.KindProgress
@@ -169,6 +169,9 @@ func (d *Decoder) finishBatch(ev *event.Event) {
 	b := d.batch
 	d.batch = nil
 	b.Query, b.Run, b.StartMs = ev.Query, ev.Run, d.head.atMs
+	if b.Trigger == event.TriggerInterval && b.Values[event.TriggerIntervalMs] == 0 {
+		b.Trigger = event.TriggerDefault
+	}
 	d.parts.fold(b.Sources)
 	b.Settle()
 	ev.Batch = b

@@ -51,7 +51,7 @@ func (d *Decoder) percentiles(id event.MetricID) {
 			return
 		}
 		q, ok := quantile(key)
-		if !ok || d.unknown >= d.pool.lim.UnknownKeys {
+		if !ok || !d.room() {
 			d.c.rec.giveUp()
 			d.c.skip()
 			continue

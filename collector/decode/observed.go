@@ -64,8 +64,7 @@ func isNumber(ch byte) bool { return ch == '-' || ch-'0' <= 9 }
 // column parses a numeric column of an observation.
 func (d *Decoder) column(name, column string) {
 	b := d.batch
-	if d.unknown >= d.pool.lim.UnknownKeys {
-		d.pool.unknown.Add(1)
+	if !d.room() {
 		d.c.rec.giveUp()
 		d.c.skip()
 		return

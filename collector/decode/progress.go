@@ -171,11 +171,20 @@ func (d *Decoder) open(bracket byte) bool {
 	return true
 }
 
+// room says whether the event may have one more metric outside the catalog, and
+// counts the ones that it may not.
+func (d *Decoder) room() bool {
+	if d.unknown < d.pool.lim.UnknownKeys {
+		return true
+	}
+	d.pool.unknown.Add(1)
+	return false
+}
+
 // keep parses a metric outside the catalog and appends it to list, as long as the
 // event may have more of them.
 func (d *Decoder) keep(list []event.KV, key []byte, kind slotKind, owner int) []event.KV {
-	if d.unknown >= d.pool.lim.UnknownKeys {
-		d.pool.unknown.Add(1)
+	if !d.room() {
 		d.c.rec.giveUp()
 		d.c.skip()
 		return list
@@ -289,7 +298,7 @@ func (d *Decoder) trigger() {
 	for first := true; ; first = false {
 		key, more := d.c.member(first)
 		if !more {
-			break
+			return
 		}
 		switch string(key) {
 		case "type":
@@ -301,10 +310,6 @@ func (d *Decoder) trigger() {
 		default:
 			d.c.skip()
 		}
-	}
-	if b.Trigger == event.TriggerInterval && b.Values[event.TriggerIntervalMs] == 0 {
-		b.Trigger = event.TriggerDefault
-		d.c.rec.giveUp()
 	}
 }
 

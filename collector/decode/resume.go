@@ -6,28 +6,42 @@ var newline = []byte("\n")
 
 // resume finds where the next element begins after the one at start broke at off.
 func (s *splitter) resume(start, off int) int {
-	body := s.body
-	line := len(body) // the end of the line that the element begins in
-	if n := bytes.IndexByte(body[start:], '\n'); n >= 0 {
-		line = start + n
-	}
-	if body[start] != '{' && body[start] != '[' && body[start] != '"' {
+	line := s.endOfLine(start)
+	if ch := s.body[start]; ch != '{' && ch != '[' && ch != '"' {
 		return s.afterScalar(start, line)
+	}
+	if off <= line {
+		if p := s.closing(start, line); p >= 0 {
+			return p
+		}
+		return line
 	}
 	// A line cut short swallows the lines after it until something does not fit.
 	if p := s.sibling(start, line, off); p >= 0 {
 		return s.again(p, off)
 	}
-	if p := s.closing(start); p >= 0 {
+	window := min(len(s.body), start+max(0, s.budget))
+	if p := s.closing(start, window); p >= 0 {
 		return p
 	}
-	if off <= line {
-		return line
-	}
-	if p := s.sibling(start, line, len(body)); p >= 0 {
+	s.budget -= window - start
+	if p := s.sibling(start, line, len(s.body)); p >= 0 {
 		return s.again(p, off)
 	}
-	return len(body)
+	return len(s.body)
+}
+
+// endOfLine returns the offset of the first line break at or after i. Calls with
+// growing i look at each byte once.
+func (s *splitter) endOfLine(i int) int {
+	if s.lineEnd >= i {
+		return s.lineEnd
+	}
+	s.lineEnd = len(s.body)
+	if n := bytes.IndexByte(s.body[i:], '\n'); n >= 0 {
+		s.lineEnd = i + n
+	}
+	return s.lineEnd
 }
 
 // afterScalar skips a word that is no value: up to the next element of an array,
@@ -42,6 +56,18 @@ func (s *splitter) afterScalar(start, line int) int {
 		}
 	}
 	return line
+}
+
+// afterShape finds where to go on behind body[start:end], which is JSON but no
+// event. A number or word at the begin of a line of text takes the line with it.
+func (s *splitter) afterShape(start, end int) int {
+	if ch := s.body[start]; ch == '{' || ch == '[' || ch == '"' {
+		return end
+	}
+	if s.mayEnd(end) {
+		return end
+	}
+	return s.afterScalar(start, s.endOfLine(start))
 }
 
 // sibling finds the first line between from and to that opens an object and is
@@ -83,18 +109,12 @@ func (s *splitter) again(p, off int) int {
 	return len(s.body)
 }
 
-// closing finds the end of the element at start by its brackets; -1 if they do
-// not close, or close where no element can end.
-func (s *splitter) closing(start int) int {
-	if s.budget < 0 {
-		return -1
-	}
-	window := s.body[:min(len(s.body), start+s.d.pool.lim.EventBytes)]
-	end, ok := balanced(window, start)
-	if ok && s.mayEnd(end) {
+// closing finds the end of the element at start by its brackets, which must close
+// before limit; -1 if they do not, or close where no element can end.
+func (s *splitter) closing(start, limit int) int {
+	if end, ok := balanced(s.body[:limit], start); ok && s.mayEnd(end) {
 		return end
 	}
-	s.budget -= end - start
 	return -1
 }
 
@@ -117,10 +137,7 @@ func (s *splitter) behind(start int) int {
 	if end, ok := balanced(s.body, start); ok {
 		return end
 	}
-	if n := bytes.IndexByte(s.body[start:], '\n'); n >= 0 {
-		return start + n
-	}
-	return len(s.body)
+	return s.endOfLine(start)
 }
 
 // balanced returns the offset behind the bracket or quote that closes the one at
