@@ -105,3 +105,175 @@ func TestLoadExplainsWhatItCausesAndNoMore(t *testing.T) {
 		})
 	}
 }
+
+// loaded fills a window of 120 batches.
+func loaded(f func(i int) (value, load float64)) *Window {
+	w := NewWindow(Span{Batches: 120}, 0)
+	for i := range 120 {
+		v, l := f(i)
+		w.Push(Point{Batch: int64(i), AtMs: int64(i) * 60_000, Value: v, Load: l})
+	}
+	return w
+}
+
+func adjusted() RisingOptions {
+	o := DefaultRising()
+	o.AdjustForLoad = true
+	return o
+}
+
+func TestUnknownLoadCannotTell(t *testing.T) {
+	rise := func(i int) float64 { return 100 + float64(i) + wobble(i) }
+	known := func(every int) *Window {
+		return loaded(func(i int) (float64, float64) {
+			if i%every != 0 {
+				return rise(i), math.NaN()
+			}
+			return rise(i), 1000 + 100*wobble(i*3)
+		})
+	}
+	for every, want := range map[int]Verdict{1: Found, 2: Found, 3: CannotTell, 1000: CannotTell} {
+		if v := known(every).Rising(adjusted()).Verdict; v != want {
+			t.Errorf("load of each %d. batch known: %q, want %q", every, v, want)
+		}
+	}
+	none := loaded(func(i int) (float64, float64) { return rise(i), math.Inf(1) })
+	if v := none.Rising(adjusted()).Verdict; v != CannotTell {
+		t.Errorf("no load known: %q", v)
+	}
+	if v := none.Rising(DefaultRising()).Verdict; v != Found {
+		t.Errorf("load not asked for: %q", v)
+	}
+}
+
+func TestLoadThatHardlyVariesExplainsNothing(t *testing.T) {
+	r := loaded(func(i int) (float64, float64) {
+		return 100 + float64(i) + wobble(i), 1000 + float64(i)/10
+	}).Rising(adjusted())
+	if r.Verdict != Found || r.Load != (LoadFit{}) {
+		t.Errorf("%q, %+v", r.Verdict, r.Load)
+	}
+}
+
+func TestLoadOfZeroOrLessIsNoTrap(t *testing.T) {
+	for name, load := range map[string]func(i int) float64{
+		"zero":              func(int) float64 { return 0 },
+		"negative":          func(i int) float64 { return -float64(i) },
+		"zero at the start": func(i int) float64 { return math.Max(0, float64(i-50)) },
+		"every second":      func(i int) float64 { return float64(i % 2 * 1000) },
+	} {
+		r := loaded(func(i int) (float64, float64) { return 100 + float64(i) + wobble(i), load(i) }).Rising(adjusted())
+		for _, v := range []float64{r.Load.PerUnit, r.Load.Elasticity, r.Load.Adjusted.Z, r.Load.Adjusted.Rise} {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				t.Errorf("%s: %+v", name, r.Load)
+			}
+		}
+		if name != "zero at the start" && r.Verdict != Found {
+			t.Errorf("%s: %q", name, r.Verdict)
+		}
+	}
+}
+
+func TestFallingLoadExplainsAFallingValue(t *testing.T) {
+	rng := rand.New(rand.NewPCG(51, 52))
+	w := loaded(func(i int) (float64, float64) {
+		l := 2000 * (1 - float64(i)/240) * math.Exp(0.2*rng.NormFloat64())
+		return l * math.Exp(0.05*rng.NormFloat64()), l
+	})
+	o := adjusted()
+	o.Falling = true
+	if v := w.Rising(o).Verdict; v != Explained {
+		t.Errorf("%q", v)
+	}
+	o.AdjustForLoad = false
+	if v := w.Rising(o).Verdict; v != Found {
+		t.Errorf("without load: %q", v)
+	}
+}
+
+func TestSlowdownBehindAFallingLoadIsWorseThanItLooks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(53, 54))
+	r := loaded(func(i int) (float64, float64) {
+		l := 2000 * (1 - float64(i)/480) * math.Exp(0.1*rng.NormFloat64())
+		return l * (1 + float64(i)/60), l
+	}).Rising(adjusted())
+	if r.Verdict != Found || r.Load.Adjusted.Relative <= r.Relative {
+		t.Errorf("%q, relative rise %v, adjusted %v", r.Verdict, r.Relative, r.Load.Adjusted.Relative)
+	}
+}
+
+func TestCostOfAUnitIsMeasured(t *testing.T) {
+	for _, c := range []struct{ fixed, perUnit, elasticity float64 }{{0, 2, 1}, {3000, 1, 0.33}, {1500, 1, 0.5}} {
+		sum, elasticity := 0.0, 0.0
+		for seed := range uint64(20) {
+			r := workload{c.fixed, c.perUnit, growingLoad, rampSlow(0.6)}.window(seed).Rising(adjusted())
+			sum, elasticity = sum+r.Load.PerUnit/20, elasticity+r.Load.Elasticity/20
+		}
+		// The slowdown makes a unit dearer by .3 on average.
+		near(t, "cost of a unit", sum, 1.3*c.perUnit, 0.45*c.perUnit)
+		near(t, "elasticity", elasticity, c.elasticity, 0.25)
+	}
+}
+
+func TestUnitMayNotCostMuchMoreThanAtTheStart(t *testing.T) {
+	s := new(Scratch)
+	y := []float64{10, 10, 10, 50, 50, 50, 50, 50, 50}
+	load := []float64{10, 10, 10, 10, 10, 10, 10, 10, 10}
+	near(t, "most", s.unitCost(y, load), unitSlack, 1e-12)
+	near(t, "most without load", s.unitCost(y, make([]float64, 9)), 0, 0)
+	late := []float64{0, 0, 0, 0, 0, 0, 0, 25, 50}
+	near(t, "most where load begins late", s.unitCost(y, late), 2*unitSlack, 1e-12)
+}
+
+func TestHuberSlopeIgnoresSpikes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(55, 56))
+	var x, y, load []float64
+	for i := range 120 {
+		l := 100 + 20*rng.NormFloat64()
+		v := 50 + 3*l + 0.5*float64(i) + rng.NormFloat64()
+		if i%10 == 0 {
+			v += 5000
+		}
+		x, y, load = append(x, float64(i)), append(y, v), append(load, l)
+	}
+	s := new(Scratch)
+	near(t, "slope with time", s.huberSlope(x, y, load, true), 3, 0.1)
+	for i := range y {
+		y[i] -= 0.5 * x[i]
+	}
+	near(t, "slope without time", s.huberSlope(x, y, load, false), 3, 0.1)
+}
+
+func TestHuberSlopeOfAPerfectFit(t *testing.T) {
+	x := ramp(20)
+	var y, load []float64
+	for i := range x {
+		load = append(load, float64(i%5))
+		y = append(y, 2*load[i]+x[i])
+	}
+	near(t, "slope", new(Scratch).huberSlope(x, y, load, true), 2, 1e-9)
+	near(t, "slope where load is time", new(Scratch).huberSlope(x, x, x, true), 1, 1e-9)
+	near(t, "slope of no load", new(Scratch).huberSlope(x, y, make([]float64, 20), true), 0, 0)
+}
+
+// A day of 480 batches in which load and duration double, four times over.
+func TestDailyCycleIsNoFindingOnceLoadIsKnown(t *testing.T) {
+	rng := rand.New(rand.NewPCG(57, 58))
+	w := NewWindow(Span{Batches: 120}, 0)
+	raw, found := 0, 0
+	for i := range 4 * 480 {
+		l := 1000 * (1.5 - 0.5*math.Cos(2*math.Pi*float64(i)/480)) * math.Exp(0.1*rng.NormFloat64())
+		v := (300 + l) * math.Exp(0.1*rng.NormFloat64())
+		w.Push(Point{Batch: int64(i), AtMs: int64(i) * 60_000, Value: v, Load: l})
+		switch w.Rising(adjusted()).Verdict {
+		case Found:
+			found++
+			raw++
+		case Explained:
+			raw++
+		}
+	}
+	if raw < 100 || found > raw/50 {
+		t.Errorf("%d raw findings, %d left with load", raw, found)
+	}
+}
