@@ -2,6 +2,7 @@ package strictyaml
 
 import (
 	"encoding"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -161,28 +162,38 @@ func (d *decoder) mapping(n *yaml.Node, target reflect.Value, path string, depth
 		d.fault(n, "a map with keys of type %s cannot be decoded", target.Type().Key())
 		return
 	}
-	out := reflect.MakeMap(target.Type())
-	d.eachKey(n, func(key, val *yaml.Node) {
-		elem := reflect.New(target.Type().Elem()).Elem()
-		d.value(val, elem, child(path, key.Value), depth+1)
-		out.SetMapIndex(reflect.ValueOf(key.Value).Convert(target.Type().Key()), elem)
-	})
+	out := reflect.New(target.Type()).Elem()
+	out.Set(reflect.MakeMap(target.Type()))
+	d.eachKey(n, func(key, val *yaml.Node) { d.mapEntry(out, key, val, path, depth) })
 	if n.Kind == yaml.MappingNode {
 		target.Set(out)
 	}
 }
 
 func (d *decoder) structure(n *yaml.Node, target reflect.Value, path string, depth int) {
-	fields := map[string]reflect.Value{}
-	collectFields(target, fields)
+	known := fieldsOf{byKey: map[string]reflect.Value{}}
+	known.collect(target)
 	d.eachKey(n, func(key, val *yaml.Node) {
-		field, ok := fields[key.Value]
-		if !ok {
-			d.fault(key, "unknown key %q%s", cut(key.Value), DidYouMean(key.Value, names(fields)))
-			return
+		field, ok := known.byKey[key.Value]
+		switch {
+		case ok:
+			d.value(val, field, child(path, key.Value), depth+1)
+		case known.rest.IsValid():
+			d.mapEntry(known.rest, key, val, path, depth)
+		default:
+			d.fault(key, "unknown key %q%s", cut(key.Value), DidYouMean(key.Value, known.names()))
 		}
-		d.value(val, field, child(path, key.Value), depth+1)
 	})
+}
+
+// mapEntry decodes one key into a map, making the map where there is none.
+func (d *decoder) mapEntry(target reflect.Value, key, val *yaml.Node, path string, depth int) {
+	if target.IsNil() {
+		target.Set(reflect.MakeMap(target.Type()))
+	}
+	elem := reflect.New(target.Type().Elem()).Elem()
+	d.value(val, elem, child(path, key.Value), depth+1)
+	target.SetMapIndex(reflect.ValueOf(key.Value).Convert(target.Type().Key()), elem)
 }
 
 // eachKey visits the keys of a mapping, reporting those that cannot be used.
@@ -211,31 +222,30 @@ func (d *decoder) eachKey(n *yaml.Node, visit func(key, val *yaml.Node)) {
 	}
 }
 
-// collectFields lists the fields of a struct by key, those of inline structs too.
-func collectFields(v reflect.Value, into map[string]reflect.Value) {
+// fieldsOf are the fields of a struct by key, those of inline structs too.
+type fieldsOf struct {
+	byKey map[string]reflect.Value
+	rest  reflect.Value // the inline map that takes all other keys, if there is one
+}
+
+func (f *fieldsOf) collect(v reflect.Value) {
 	t := v.Type()
 	for i := range t.NumField() {
-		f := t.Field(i)
-		name, opts, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		if name == "-" || !f.IsExported() {
-			continue
+		field := t.Field(i)
+		name, opts, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		inline := strings.Contains(opts, "inline")
+		switch {
+		case name == "-" || !field.IsExported():
+		case inline && field.Type.Kind() == reflect.Struct:
+			f.collect(v.Field(i))
+		case inline && field.Type.Kind() == reflect.Map && field.Type.Key().Kind() == reflect.String:
+			f.rest = v.Field(i)
+		case name == "":
+			f.byKey[strings.ToLower(field.Name)] = v.Field(i)
+		default:
+			f.byKey[name] = v.Field(i)
 		}
-		if strings.Contains(opts, "inline") && f.Type.Kind() == reflect.Struct {
-			collectFields(v.Field(i), into)
-			continue
-		}
-		if name == "" {
-			name = strings.ToLower(f.Name)
-		}
-		into[name] = v.Field(i)
 	}
 }
 
-func names(fields map[string]reflect.Value) []string {
-	out := make([]string, 0, len(fields))
-	for name := range fields {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
+func (f *fieldsOf) names() []string { return slices.Sorted(maps.Keys(f.byKey)) }
