@@ -222,9 +222,10 @@ func TestPromtoolFindsNoFault(t *testing.T) {
 	if err != nil {
 		t.Skip("promtool is not installed")
 	}
-	x := everything(t, Options{})
+	reg := prometheus.NewRegistry()
+	x := everything(t, Options{Registerer: reg})
 	cmd := exec.Command(promtool, "check", "metrics")
-	cmd.Stdin = strings.NewReader(page(t, x, expfmt.FmtText))
+	cmd.Stdin = get(t, x.Handler(reg)).Body
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() == 1) {

@@ -11,8 +11,11 @@ func (x *Exporter) apply(q *query, u *event.Update) {
 	}
 	x.setState(q, u.State)
 	q.known.learn(u.Event.Envelope)
-	if u.StartedSeen || u.Outcome == event.OutcomeStarted {
+	if !q.begun && (u.StartedSeen || u.Outcome == event.OutcomeStarted) {
 		x.begin(q)
+	}
+	if u.NewRun {
+		q.ran = false
 	}
 	if u.Missed > 0 {
 		d := defMissed
@@ -93,6 +96,7 @@ func (x *Exporter) begin(q *query) {
 		x.count(q, q.base, defID(id), 0)
 	}
 	x.slot(q, q.base, defBatchHist)
+	q.begun = true
 }
 
 // setInterval shows the trigger interval under the origin that it has now.

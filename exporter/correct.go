@@ -107,10 +107,10 @@ func taskLimitMs(o *event.Operator, ms float64) float64 {
 
 // limitTimes takes out task times above limitMs.
 func (x *Exporter) limitTimes(v *event.Vector, limitMs float64) {
-	for _, id := range x.plan.timed {
+	for _, r := range x.plan.timed {
 		// A comparison with an absent value or limit is false.
-		if x.defs[id].family.scale.of(v[id])*1000 > limitMs {
-			x.reject(v, id)
+		if v[r.id] > limitMs*r.perMs {
+			x.reject(v, r.id)
 		}
 	}
 }

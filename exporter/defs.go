@@ -55,17 +55,32 @@ const (
 // plan is what New works out of the catalog: which rows are copied as they are,
 // for which object.
 type plan struct {
-	query, operator, source []event.MetricID
-	phases                  []event.MetricID // parts of the trigger
-	phaseByName             map[string]event.MetricID
-	begin                   []event.MetricID // counters that every query has from its start
-	timed                   []event.MetricID // task times, which a batch bounds
-	sticky                  []event.MetricID // uploads, repeated with changelog checkpointing
-	slow                    []event.MetricID // commit times, repeated by Spark 4.0
-	perTask                 []event.MetricID // added once per task
-	cumulative              []event.MetricID // only grow
-	resetAtLoad             []event.MetricID // only grow where a setting says so
-	last                    [event.NumMetrics]defID
+	query, operator []planned
+	source          []event.MetricID
+	phases          []event.MetricID // parts of the trigger
+	phaseByName     map[string]event.MetricID
+	begin           []event.MetricID // counters that every query has from its start
+	timed           []timed          // task times, which a batch bounds
+	sticky          []event.MetricID // uploads, repeated with changelog checkpointing
+	slow            []event.MetricID // commit times, repeated by Spark 4.0
+	perTask         []event.MetricID // added once per task
+	cumulative      []event.MetricID // only grow
+	resetAtLoad     []event.MetricID // only grow where a setting says so
+	last            [event.NumMetrics]defID
+}
+
+// planned is a row that goes out as it stands.
+type planned struct {
+	id      event.MetricID
+	counter bool
+	keep    bool  // a gauge that a batch without the figure leaves alone
+	last    defID // gauge of the newest batch, 0 for none
+}
+
+// timed is a task time and how much of its raw unit is a millisecond.
+type timed struct {
+	id    event.MetricID
+	perMs float64
 }
 
 // special lists the rows that do not go out as they stand: a histogram, a figure
@@ -97,22 +112,23 @@ func (x *Exporter) defineRow(m *event.Metric) {
 	if m.LabelName != "" {
 		d.extra = extra(event.Label{Name: m.LabelName, Value: m.LabelValue})
 	}
-	x.plan.note(m)
+	x.plan.note(m, d.family.scale)
 	if slices.Contains(special, m.ID) {
 		return
 	}
+	row := planned{id: m.ID, counter: d.family.kind == counter, keep: m.Unit == event.UnitTimestamp}
 	switch m.Scope {
 	case event.ScopeOperator:
-		x.plan.operator = append(x.plan.operator, m.ID)
+		x.plan.operator = append(x.plan.operator, row)
 	case event.ScopeSource:
 		x.plan.source = append(x.plan.source, m.ID)
 	default:
-		x.plan.query = append(x.plan.query, m.ID)
+		x.plan.query = append(x.plan.query, row)
 	}
 }
 
 // note files a row under its quirks.
-func (p *plan) note(m *event.Metric) {
+func (p *plan) note(m *event.Metric, s scale) {
 	file := func(to *[]event.MetricID, yes bool) {
 		if yes {
 			*to = append(*to, m.ID)
@@ -124,7 +140,9 @@ func (p *plan) note(m *event.Metric) {
 		p.phaseByName[m.LabelValue] = m.ID
 	}
 	file(&p.begin, m.Scope == event.ScopeQuery && m.Kind == event.KindWork && everyQueryHas(m))
-	file(&p.timed, operator && m.Unit == event.UnitSeconds && kindOf(m.Kind) == counter)
+	if operator && m.Unit == event.UnitSeconds && kindOf(m.Kind) == counter {
+		p.timed = append(p.timed, timed{m.ID, s.div / 1000})
+	}
 	file(&p.sticky, m.Quirks&event.QuirkStickyUpload != 0)
 	file(&p.slow, m.Quirks&event.QuirkSticky40 != 0)
 	file(&p.perTask, m.Quirks&event.QuirkPerTask != 0)
@@ -225,9 +243,6 @@ func (x *Exporter) defineQuery() {
 	for d := defState; d < defStateEnd; d++ {
 		x.defs[d].lasting = true
 	}
-	for _, id := range []event.MetricID{event.EventTimeMax, event.EventTimeMin, event.EventTimeAvg, event.EventTimeWatermark} {
-		x.keep[id] = true
-	}
 }
 
 // spread gives d and the definitions behind it d's family and one value each of a label.
@@ -268,5 +283,10 @@ func (x *Exporter) defineLast(rows []event.Metric) {
 	x.defs[defLastUnaccounted] = def{family: lastPhase, extra: x.defs[defUnaccounted].extra}
 	for ; d < defLastEnd; d++ {
 		x.defs[d].family = lastPhase // never used; no nil families
+	}
+	for _, rows := range [][]planned{x.plan.query, x.plan.operator} {
+		for i := range rows {
+			rows[i].last = x.plan.last[rows[i].id]
+		}
 	}
 }

@@ -9,7 +9,7 @@ import "time"
 func (x *Exporter) Expire(nowMs int64) {
 	for _, q := range x.list() {
 		if id, gone := x.expire(q, nowMs); gone {
-			x.dropSlotsOf(id)
+			x.blankSlotsOf(id)
 		}
 	}
 }

@@ -17,8 +17,6 @@ type Exporter struct {
 	// observedFamily holds what users observe; its labels are theirs.
 	observedFamily *family
 
-	keep [event.NumMetrics]bool // gauges that a batch without the figure leaves alone
-
 	mu       sync.RWMutex
 	families []*family          // sorted by name
 	byName   map[string]*family // also by the name without _total: OpenMetrics calls a counter so

@@ -175,16 +175,23 @@ func (x *Exporter) add(q *query, f *family, l, ex *labels, born *stamp) (uint32,
 // and books it.
 // The caller holds mu.
 func (x *Exporter) admit(q *query, w int64) string {
+	slots := x.slots.q
 	switch {
-	case x.total.Load()+w > int64(x.o.Series):
+	case q == slots && q.count+w > slotLimit(x.o.Series):
 		return dropTotal
-	case !q.unlimited && q.count+w > int64(x.o.SeriesPerQuery):
+	case q == slots: // what queries take up does not count
+	case x.total.Load()-slots.count+w > int64(x.o.Series):
+		return dropTotal
+	case q.count+w > int64(x.o.SeriesPerQuery):
 		return dropPerQuery
 	}
 	q.count += w
 	x.total.Add(w)
 	return ""
 }
+
+// slotLimit is how many slots there may be beside so many series of queries.
+func slotLimit(series int) int64 { return int64(max(1000, series/10)) }
 
 // place appends the series to f and gives it a slot in q. The caller holds mu.
 func (x *Exporter) place(q *query, f *family, l, ex *labels, born *stamp) uint32 {

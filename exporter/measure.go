@@ -16,7 +16,7 @@ const maxObjects = 1000
 // measure adds an executed batch.
 func (x *Exporter) measure(q *query, u *event.Update) {
 	b := u.Event.Batch
-	if u.NewRun || b.Run != q.run || q.runFirst == event.Absent {
+	if !q.ran || b.Run != q.run {
 		q.startRun(b)
 	}
 	q.known.observe(b)
@@ -39,7 +39,7 @@ func (x *Exporter) measure(q *query, u *event.Update) {
 // startRun notes where a run begins. What the figures of the last one implied
 // does not hold for it.
 func (q *query) startRun(b *event.Batch) {
-	q.run, q.runFirst = b.Run, b.ID
+	q.ran, q.run, q.runFirst = true, b.Run, b.ID
 	q.inferred = unknown
 	q.known.version = event.Version{}
 	for _, e := range q.operators {
@@ -87,7 +87,7 @@ func (x *Exporter) measureDuration(q *query, u *event.Update, v *event.Vector) f
 		ms = v[event.DurationTriggerExecution]
 	}
 	use := absent
-	if u.IntervalMs > 0 {
+	if u.IntervalMs > 0 && plausible(u.IntervalMs) {
 		use = ms / u.IntervalMs
 	}
 	x.set(q, q.base, defLastDuration, ms)
@@ -108,15 +108,11 @@ func (x *Exporter) observe(q *query, e *entity, d defID, raw float64, b *event.B
 
 // measureQuery copies the rows that go out as they stand.
 func (x *Exporter) measureQuery(q *query, v *event.Vector) {
-	for _, id := range x.plan.query {
-		d := defID(id)
-		if x.defs[d].family.kind == counter {
-			x.count(q, q.base, d, v[id])
-		} else if v[id] == v[id] || !x.keep[id] {
-			x.set(q, q.base, d, v[id])
-		}
-		if l := x.plan.last[id]; l != 0 {
-			x.set(q, q.base, l, v[id])
+	for i := range x.plan.query {
+		r := &x.plan.query[i]
+		x.put(q, q.base, r, v[r.id])
+		if r.last != 0 {
+			x.set(q, q.base, r.last, v[r.id])
 		}
 	}
 }

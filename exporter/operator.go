@@ -65,15 +65,11 @@ func (x *Exporter) operator(q *query, o *event.Operator) *entity {
 func (x *Exporter) measureOperator(q *query, e *entity, b *event.Batch, o *event.Operator, ms float64) {
 	v := o.Values
 	x.correct(q, e, b, o, &v, ms)
-	for _, id := range x.plan.operator {
-		d := defID(id)
-		if x.defs[d].family.kind == counter {
-			x.count(q, e, d, v[id])
-		} else {
-			x.set(q, e, d, v[id])
-		}
-		if l := x.plan.last[id]; l != 0 {
-			x.set(q, e, l, perStore(x.defs[d].row, o, v[id]))
+	for i := range x.plan.operator {
+		r := &x.plan.operator[i]
+		x.put(q, e, r, v[r.id])
+		if r.last != 0 {
+			x.set(q, e, r.last, perStore(x.defs[r.id].row, o, v[r.id]))
 		}
 	}
 	sync := event.RocksDBCommitFileSyncLatency

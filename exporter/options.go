@@ -10,7 +10,8 @@ import (
 // Options configures an Exporter. A zero field means its default.
 type Options struct {
 	// Series limits the series of all queries together, a histogram counting as
-	// one for each of its buckets, its sum and its count. Default 1,000,000.
+	// one for each of its buckets, its sum and its count. Slots are not among them:
+	// there may be a tenth as many, and 1,000 in any case. Default 1,000,000.
 	Series int
 	// SeriesPerQuery limits the series of one query. Default 10,000.
 	SeriesPerQuery int

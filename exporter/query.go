@@ -19,8 +19,6 @@ type query struct {
 	key   event.QueryID
 	gone  bool // removed: look the query up again
 
-	unlimited bool // the slots of rules: not under the limit for one query
-
 	identity identity
 	base     *entity
 	state    event.State
@@ -34,6 +32,8 @@ type query struct {
 	bornMs   int64
 	born     *stamp
 	gen      uint64 // batches with operators so far
+	begun    bool   // the counters of a query whose start was seen are there
+	ran      bool   // a batch of the run was seen
 	run      event.RunID
 	runFirst int64 // first batch id seen of the run
 	known    known
@@ -160,7 +160,7 @@ func (x *Exporter) slotWith(q *query, e *entity, d defID, ex *labels) (uint32, b
 func (x *Exporter) room(q *query, weight int64) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.total.Load()+weight <= int64(x.o.Series) && q.count+weight <= int64(x.o.SeriesPerQuery)
+	return x.total.Load()-x.slots.q.count+weight <= int64(x.o.Series) && q.count+weight <= int64(x.o.SeriesPerQuery)
 }
 
 // set gives a gauge its value; absent takes it off the page.
@@ -186,6 +186,28 @@ func (x *Exporter) count(q *query, e *entity, d defID, v float64) {
 		v += have
 	}
 	q.next[at] = v
+}
+
+// put adds a figure to the counter or shows it as the gauge of its row. Most rows
+// are absent or have their series; both are dealt with here.
+func (x *Exporter) put(q *query, e *entity, r *planned, v float64) {
+	at := e.slots[r.id]
+	switch {
+	case v != v && (at <= 0 || r.counter || r.keep):
+	case at <= 0:
+		x.putFirst(q, e, r, v)
+	case r.counter && q.next[at-1] == q.next[at-1]:
+		q.next[at-1] += v
+	default:
+		q.next[at-1] = v
+	}
+}
+
+// putFirst is put for a row that has no series yet.
+func (x *Exporter) putFirst(q *query, e *entity, r *planned, v float64) {
+	if at, ok := x.slot(q, e, defID(r.id)); ok {
+		q.next[at] = v
+	}
 }
 
 // clear takes the gauges of e off the page, those apart that last until

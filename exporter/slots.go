@@ -27,7 +27,6 @@ type slotKey struct {
 
 func newSlotTable(x *Exporter) *slotTable {
 	q := x.newQuery("")
-	q.unlimited = true
 	return &slotTable{q: q, byKey: map[string]Slot{}, known: map[Slot]slotKey{}}
 }
 
@@ -41,8 +40,8 @@ const slotPrefix = "stategauge_"
 // left out. Where a name or a limit forbids the series, the Slot returned ignores
 // what it is set to, and the fact is counted.
 //
-// A slot whose labels name a query in query_id goes when that query's series go;
-// ask for it again if the query comes back.
+// A slot whose labels name a query in query_id leaves the page when that query's
+// series go, until it is set again. Whoever asked for a slot drops it.
 func (x *Exporter) Slot(family, help string, labels ...event.Label) Slot {
 	t := x.slots
 	pairs, query := x.slotLabels(labels)
@@ -148,14 +147,14 @@ func (x *Exporter) dropSlot(s Slot) {
 	t.q.mu.Unlock()
 }
 
-// dropSlotsOf ends the slots whose labels name a query.
-func (x *Exporter) dropSlotsOf(query string) {
+// blankSlotsOf takes the slots off the page whose labels name a query.
+func (x *Exporter) blankSlotsOf(query string) {
 	t := x.slots
 	t.q.owner.Lock()
 	defer t.q.owner.Unlock()
 	for s, k := range t.known {
 		if k.query == query {
-			x.dropSlot(s)
+			x.Set(s, absent)
 		}
 	}
 }
