@@ -22,7 +22,7 @@ func slowUploads(f *facts) []Finding {
 		}
 		return one(ticket, "commit-sync-slow", fmt.Sprintf("every commit waits %s per store for its upload", seconds(per)), fix,
 			fmt.Sprintf("mean over %s batches; longest %s", whole(float64(o.commit[commitFileSync].n)), seconds(o.commit[commitFileSync].max/1000)),
-			"copied "+bytes(o.copied.mean())+" per batch, "+bytes(o.copied.mean()/o.stores)+" per store")
+			"copied "+size(o.copied.mean())+" per batch, "+size(o.copied.mean()/o.stores)+" per store")
 	})
 }
 
@@ -119,7 +119,7 @@ func cacheMisses(f *facts) []Finding {
 		}
 		sev, fix := info, "a larger block cache per store, or more partitions in a new checkpoint"
 		if f.bounded() == on {
-			fix = "raise maxMemoryUsageMB: SST bytes per executor (" + bytes(o.sst.last) + " in all) is the yardstick"
+			fix = "raise maxMemoryUsageMB: SST bytes per executor (" + size(o.sst.last) + " in all) is the yardstick"
 		}
 		return one(sev, "cache-misses", fmt.Sprintf("%s of the block cache lookups miss and read from disk", percent(share)), fix, evidence)
 	})
@@ -190,7 +190,7 @@ func onHeap(f *facts) []Finding {
 		}
 		return one(info, "provider-hdfs", "a large state lives on the executors' heap",
 			"RocksDBStateStoreProvider, in a new checkpoint",
-			fmt.Sprintf("%s rows, %s", count(o.rows.last), bytes(o.memory.last)))
+			fmt.Sprintf("%s rows, %s", count(o.rows.last), size(o.memory.last)))
 	})
 }
 

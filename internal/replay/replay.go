@@ -25,7 +25,7 @@ const (
 
 // Options say what to diagnose.
 type Options struct {
-	// Paths are files and folders; "-" is standard input.
+	// Paths are files and folders; "-" is standard input, and so are no paths at all.
 	Paths []string
 	// Stdin is read for the path "-"; nil means the process's own.
 	Stdin io.Reader
@@ -61,6 +61,9 @@ func Diagnose(ctx context.Context, o Options, w io.Writer, format string) (read 
 // Examine reads the events of o.Paths and returns what they show.
 func Examine(ctx context.Context, o Options) (*Report, error) {
 	r := newRunner(o)
+	if len(o.Paths) == 0 {
+		o.Paths = []string{filesource.Stdin}
+	}
 	src := filesource.New(filesource.Config{
 		Paths: o.Paths, Stdin: o.Stdin, ByTime: true,
 		NowMs: func() int64 { return r.nowMs },

@@ -32,6 +32,28 @@ func (p *printer) line(format string, args ...any) {
 	}
 }
 
+// lineWidth is where prose is broken, characters.
+const lineWidth = 100
+
+// wrapped prints prose behind a prefix, broken into lines that stand under its
+// beginning.
+func (p *printer) wrapped(prefix, text string) {
+	at, out := len(prefix), prefix
+	for i, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case i == 0:
+		case at+1+n > lineWidth:
+			p.line("%s", out)
+			out, at = strings.Repeat(" ", len(prefix)), len(prefix)
+		default:
+			out, at = out+" ", at+1
+		}
+		out, at = out+word, at+n
+	}
+	p.line("%s", out)
+}
+
 // table prints rows of cells in aligned columns; the first column and text stand
 // left, all others right.
 func (p *printer) table(rows [][]string) {
@@ -130,7 +152,7 @@ func (p *printer) query(q *Query) {
 	}
 	p.sources(q)
 	for _, n := range q.Notes {
-		p.line("  note: %s", n)
+		p.wrapped("  note: ", n)
 	}
 }
 
@@ -222,7 +244,7 @@ func (p *printer) operator(o *Operator) {
 	rows := [][]string{{"rows", "updated", "removed", "late", "memory", "SST", "copied", "cache misses"}}
 	rows = append(rows, []string{
 		figure(o.Rows, count), figure(o.Updated, count), figure(o.Removed, count), figure(o.Dropped, count),
-		figure(o.Memory, bytes), figure(o.SST, bytes), figure(o.CopiedBytes, bytes), figure(o.MissShare, percent),
+		figure(o.Memory, size), figure(o.SST, size), figure(o.CopiedBytes, size), figure(o.MissShare, percent),
 	})
 	p.table(dropEmpty(rows))
 	tasks := [][]string{{"tasks", "updates", "removals", "commits", "commit share"}, {
@@ -304,11 +326,11 @@ func (p *printer) findings(r *Report) {
 			where += ", " + f.Operator
 		}
 		p.line("  %-6s %s  %s", f.Severity, f.Symptom, where)
-		p.line("         %s", f.Summary)
+		p.wrapped("         ", f.Summary)
 		for _, e := range f.Evidence {
-			p.line("         - %s", e)
+			p.wrapped("         - ", e)
 		}
-		p.line("         fix: %s", f.Fix)
+		p.wrapped("         fix: ", f.Fix)
 	}
 }
 

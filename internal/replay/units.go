@@ -39,8 +39,8 @@ func count(v float64) string {
 	return scaled(v, 1000, "", " k", " M", " G", " T")
 }
 
-// bytes formats an amount of bytes: 1.2 GiB.
-func bytes(v float64) string {
+// size formats an amount of bytes: 1.2 GiB.
+func size(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return none
 	}

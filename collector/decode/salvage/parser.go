@@ -1,9 +1,6 @@
 package salvage
 
 import (
-	"bytes"
-	"fmt"
-
 	"github.com/stategauge/stategauge/collector"
 )
 
