@@ -31,8 +31,7 @@
 //
 // A partition holds one step at a time: at most Config.BatchEvents decoded events
 // and the messages they came from, which end at Config.MaxBytes plus one message,
-// and 8 KiB of connection buffers. Compressed batches are unpacked one at a time
-// inside kafka-go; brokers bound their size (message.max.bytes) before compression
-// is undone only. Nothing is read ahead: while a handler waits, TCP holds the
-// broker back.
+// and 8 KiB of connection buffers. A compressed batch is unpacked whole inside
+// kafka-go, to maxUnpacked bytes at most; a larger one counts as unreadable. Nothing
+// is read ahead: while a handler waits, TCP holds the broker back.
 package kafkasource

@@ -153,6 +153,31 @@ func TestHookRewindsAPartition(t *testing.T) {
 	}
 }
 
+func TestRewindNeverTakesTheCommittedOffsetBack(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, withTopic(1))
+	b.progresses(0, 0, 100)
+	newRig(t, quick(b.ListenAddrs()...)).start().wait(100).halt()
+	l := &ledger{start: map[int32]int64{0: 10}}
+	cfg := quick(b.ListenAddrs()...)
+	cfg.BatchEvents = 20
+	r := newRig(t, cfg, func(o *Options) { o.Hooks = l.hooks() })
+	r.in.setGate(func(_ context.Context, step *collector.Step) error {
+		if step.Reached > 50 {
+			return errBusy
+		}
+		return nil
+	})
+	r.start().wait(40).halt()
+	if c := b.committed(0); c != 100 {
+		t.Errorf("committed %d after a rewind that was cut short, expected 100", c)
+	}
+	last := newRig(t, quick(b.ListenAddrs()...), func(o *Options) { o.Hooks = l.hooks() }).start().wait(90)
+	b.progresses(0, 100, 110)
+	last.wait(100)
+	eventually(t, "news are committed", want("committed", func() int64 { return b.committed(0) }, 110))
+}
+
 func TestRewindBeyondRetentionIsNoLoss(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, withTopic(1))

@@ -11,6 +11,9 @@ import (
 const (
 	gapRetention = "retention" // the broker had deleted them
 	gapRecreated = "recreated" // the topic, or its log, is a new one
+	gapEmpty     = "empty"     // the broker sends nothing there, as compaction can leave it
+
+	gapUnreadable = "unreadable" // the batch there is broken, or unpacks to too much
 )
 
 // Metrics counts what the source itself does; what came of the events is counted
@@ -24,7 +27,7 @@ type Metrics struct {
 	Commits       prometheus.Counter     // commits that the group accepted
 	CommitErrors  prometheus.Counter     // commits that failed
 	Gaps          *prometheus.CounterVec // jumps over offsets, by topic and reason
-	OffsetsLost   *prometheus.CounterVec // offsets deleted before they were read, by topic
+	OffsetsLost   *prometheus.CounterVec // offsets deleted before they were read, or unreadable, by topic
 	Rebalances    prometheus.Counter     // generations of the group that this process was part of
 	Assigned      prometheus.Gauge       // partitions that this process reads
 	Restarts      *prometheus.CounterVec // readers that were started again after an error, by topic
@@ -51,7 +54,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Commits:      counter("commits_total", "Offset commits that the group accepted."),
 		CommitErrors: counter("commit_errors_total", "Offset commits that failed."),
 		Gaps:         vec("gaps_total", "Jumps over offsets that could not be read, by reason.", "topic", "reason"),
-		OffsetsLost:  vec("offsets_lost_total", "Offsets that the broker deleted before they were read.", "topic"),
+		OffsetsLost:  vec("offsets_lost_total", "Offsets that were deleted before they were read, or cannot be.", "topic"),
 		Rebalances:   counter("rebalances_total", "Generations of the consumer group that this process was part of."),
 		Assigned: with.NewGauge(prometheus.GaugeOpts{
 			Name: "stategauge_kafka_partitions_assigned", Help: "Partitions that this process reads.",
@@ -64,8 +67,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 // start makes the counters of a topic begin at 0.
 func (m *Metrics) start(topics []string) {
 	for _, t := range topics {
-		m.Gaps.WithLabelValues(t, gapRetention)
-		m.Gaps.WithLabelValues(t, gapRecreated)
+		for _, reason := range []string{gapRetention, gapRecreated, gapEmpty, gapUnreadable} {
+			m.Gaps.WithLabelValues(t, reason)
+		}
 		m.OffsetsLost.WithLabelValues(t)
 		m.Restarts.WithLabelValues(t)
 	}

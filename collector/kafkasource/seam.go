@@ -15,6 +15,8 @@ var (
 	errOutOfRange = errors.New("offset is out of range")
 	// errUnknownTopic: the broker does not know the topic or the partition.
 	errUnknownTopic = errors.New("topic or partition is unknown to the broker")
+	// errBroken: the broker answered, but a batch in its answer cannot be read.
+	errBroken = errors.New("batch is broken")
 	// errRebalancing: the group is between two generations, which is no fault.
 	errRebalancing = errors.New("group is rebalancing")
 )

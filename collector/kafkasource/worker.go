@@ -16,6 +16,7 @@ type worker struct {
 	commits   *committer
 	partition partition
 	committed int64     // the group's offset at assignment; event.Absent for none
+	floor     int64     // a rewind must not take the group's offset back below this
 	start     int64     // where the hook wants to start; event.Absent for no wish
 	fresh     freshness // of a partition that turned up while we ran
 	opened    func()    // called once, when reading has begun
@@ -28,13 +29,14 @@ type worker struct {
 
 	outOfRange, vanished bool // what the broker said when the last reader failed
 	failures             backoff
+	broken               int // failures in a row because of a batch that cannot be read
 
 	reached atomic.Int64 // next offset to be handled; event.Absent before it is known
 	end     atomic.Int64 // end of the log, as told last; event.Absent likewise
 }
 
 func newWorker(s *Source, c *committer, a collector.Assignment, start int64) *worker {
-	w := &worker{source: s, commits: c, partition: partitionOf(a), committed: a.Committed, start: start}
+	w := &worker{source: s, commits: c, partition: partitionOf(a), committed: a.Committed, floor: a.Committed, start: start}
 	w.step.init(w)
 	w.reached.Store(event.Absent)
 	w.end.Store(event.Absent)
@@ -73,6 +75,9 @@ func (w *worker) turn(ctx, handling context.Context) error {
 		return err
 	}
 	w.succeeded(len(msgs))
+	if next := w.reader.position(); len(msgs) == 0 && next != w.reached.Load() {
+		w.gap(gapEmpty, 0, w.reached.Load(), next)
+	}
 	if !w.step.handle(ctx, handling, msgs, w.reader.position()) {
 		return ctx.Err()
 	}
@@ -84,6 +89,7 @@ func (w *worker) turn(ctx, handling context.Context) error {
 
 func (w *worker) succeeded(messages int) {
 	w.failures.reset()
+	w.broken = 0
 	w.end.Store(w.reader.highWater())
 	w.source.faults.clear(faultPartition + w.partition.String())
 	if messages > 0 {
@@ -99,6 +105,29 @@ func (w *worker) failed(err error) {
 	w.source.faults.raise(faultPartition+w.partition.String(), settling,
 		fmt.Sprintf("partition %s cannot be read: %v", w.partition, err))
 	w.source.metrics.Restarts.WithLabelValues(w.partition.topic).Inc()
+	if !errors.Is(err, errBroken) {
+		w.broken = 0
+		return
+	}
+	if w.broken++; w.broken > brokenPatience {
+		w.stepOver()
+	}
+}
+
+// brokenPatience is how often in a row a batch may be unreadable before it counts
+// as poison. With the pauses in between that is some seconds.
+const brokenPatience = 5
+
+// stepOver gives up the offset that cannot be read. The next one may lie in the
+// same batch: then it is given up at once.
+func (w *worker) stepOver() {
+	pos := w.reached.Load()
+	if !known(pos) {
+		return
+	}
+	w.gap(gapUnreadable, 1, pos, pos+1)
+	w.advance(pos + 1)
+	w.failures.reset()
 }
 
 func (w *worker) dropReader() {
@@ -153,8 +182,8 @@ func placeOf(looks map[string]topicLook, p partition) (place, error) {
 }
 
 // settle decides where to read from, given what the log holds now. The place is
-// committed when it is not simply where we were, because a configured start of
-// "latest" must not be worked out twice, with events lost in between.
+// committed where it is news, because a configured start of "latest" must not be
+// worked out twice, with events lost in between.
 func (w *worker) settle(at place) int64 {
 	pos := w.reached.Load()
 	switch {
@@ -162,7 +191,7 @@ func (w *worker) settle(at place) int64 {
 		pos = w.first(at)
 	case w.vanished && at.last < w.end.Load(), w.outOfRange && pos > at.last:
 		w.gap(gapRecreated, 0, pos, at.first)
-		pos = at.first
+		pos, w.floor = at.first, event.Absent
 	}
 	if pos < at.first {
 		if from := max(pos, w.committed); from < at.first {
@@ -172,9 +201,7 @@ func (w *worker) settle(at place) int64 {
 	}
 	w.outOfRange, w.vanished = false, false
 	w.end.Store(at.last)
-	if pos != w.reached.Swap(pos) && pos != w.committed && !known(w.start) {
-		w.commits.mark(w.partition, pos)
-	}
+	w.advance(pos)
 	return pos
 }
 
@@ -182,7 +209,8 @@ func (w *worker) settle(at place) int64 {
 func (w *worker) first(at place) int64 {
 	switch {
 	case w.fresh == reborn:
-		w.gap(gapRecreated, 0, w.end.Load(), at.first)
+		w.gap(gapRecreated, 0, at.first, at.first)
+		w.floor = event.Absent
 		return at.first
 	case known(w.start):
 		return w.start
@@ -199,13 +227,13 @@ func (w *worker) gap(reason string, lost, from, to int64) {
 	m := w.source.metrics
 	m.Gaps.WithLabelValues(w.partition.topic, reason).Inc()
 	m.OffsetsLost.WithLabelValues(w.partition.topic).Add(float64(lost))
-	w.source.log.Warn("kafka partition goes on elsewhere: offsets are gone",
+	w.source.warnings.line().Warn("kafka partition goes on elsewhere: offsets are gone",
 		"partition", w.partition.String(), "reason", reason, "from", from, "to", to, "lost", lost)
 }
 
 // advance notes that everything before offset is handled.
 func (w *worker) advance(offset int64) {
-	if w.reached.Swap(offset) != offset {
+	if w.reached.Swap(offset) != offset && offset > w.floor {
 		w.commits.mark(w.partition, offset)
 	}
 }
