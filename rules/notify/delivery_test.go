@@ -139,7 +139,7 @@ func TestResolvedAlertIsSentForFifteenMinutesAndForgotten(t *testing.T) {
 			}
 		}
 		b.Notify(context.Background(), nil)
-		if b.book.len() != 0 || b.fixed[0].queue.len() != 0 {
+		if b.book.len() != 0 || b.lines[0].sender.queue.len() != 0 {
 			t.Error("a resolved alert is still held")
 		}
 	})

@@ -21,8 +21,12 @@ var (
 	dropReasons = []string{reasonQueueFull, reasonBadAlert, reasonShutdown}
 )
 
+// label tells the Alertmanagers apart: the URL without its password and, behind a
+// name, the address.
 const label = "alertmanager"
 
+// metrics are the package's own series. Counters begin at 0 for every Alertmanager
+// and reason, so that rate() sees the first failure.
 type metrics struct {
 	sent    *prometheus.CounterVec
 	failed  *prometheus.CounterVec

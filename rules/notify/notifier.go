@@ -24,7 +24,8 @@ type Notifier struct {
 	mu      sync.Mutex
 	book    *queue // newest state of every alert, for Alertmanagers that join later
 	senders map[*sender]struct{}
-	fixed   []*sender
+	lines   []*line
+	launch  func(*line) // starts a line; nil unless Run is at work
 }
 
 // New returns a notifier that has registered its metrics with reg. It returns an
@@ -39,17 +40,8 @@ func New(o Options, reg prometheus.Registerer, log *slog.Logger) (*Notifier, err
 		o: o, external: texts(o.ExternalLabels, maxLabelBytes), metrics: newMetrics(reg), log: log,
 		book: newQueue(o.QueueAlerts), senders: map[*sender]struct{}{},
 	}
-	for _, t := range o.Targets {
-		if t.ResolveAll {
-			n.metrics.lookups.WithLabelValues(redacted(t.URL))
-			continue
-		}
-		s, err := n.newSender(t, "")
-		if err != nil {
-			return nil, err
-		}
-		n.fixed = append(n.fixed, s)
-		n.join(s)
+	if err := n.Reload(o.Targets); err != nil {
+		return nil, err
 	}
 	return n, nil
 }
@@ -91,36 +83,43 @@ func (n *Notifier) Run(ctx context.Context) error {
 	// Requests outlive ctx by Drain, so that a stop does not cut off the last resolve.
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	release := context.AfterFunc(ctx, func() { time.AfterFunc(n.o.Drain, cancel) })
-	defer release()
 	var all sync.WaitGroup
-	for _, s := range n.fixed {
-		all.Go(func() { s.run(ctx, hard) })
-	}
-	for _, t := range n.o.Targets {
-		if t.ResolveAll {
-			all.Go(func() { n.follow(ctx, hard, t) })
-		}
-	}
+	n.setLaunch(func(l *line) { all.Go(func() { l.run(ctx, hard) }) })
+	<-ctx.Done()
+	n.setLaunch(nil)
+	// The drain is counted from here, whatever the sends before it took.
+	deadline := time.AfterFunc(n.o.Drain, cancel)
+	defer deadline.Stop()
 	all.Wait()
 	return nil
 }
 
-// join lets a sender take part, with all that is known so far.
-func (n *Notifier) join(s *sender) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// admit lets a sender take part, with all that is known so far. The caller holds mu.
+func (n *Notifier) admit(s *sender) {
 	now := n.o.Now()
 	n.book.expire(now.Add(-n.o.ResolvedRetention))
+	n.metrics.start(s.name)
 	s.put(n.book.records(), now)
 	n.senders[s] = struct{}{}
 	s.nudge()
 }
 
-func (n *Notifier) leave(s *sender) {
+// dismiss ends a sender without a last send. The caller holds mu.
+func (n *Notifier) dismiss(s *sender) {
+	delete(n.senders, s)
+	close(s.gone)
+}
+
+// retire ends the series of a dismissed sender, unless another has its name.
+func (n *Notifier) retire(s *sender) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.senders, s)
+	for other := range n.senders {
+		if other.name == s.name {
+			return
+		}
+	}
+	n.metrics.stop(s.name)
 }
 
 // newSender returns the sender for a target, or for one address of it.
@@ -133,11 +132,10 @@ func (n *Notifier) newSender(t Target, address string) (*sender, error) {
 	if address != "" {
 		name += " at " + address
 	}
-	n.metrics.start(name)
 	return &sender{
-		o: &n.o, name: name, url: strings.TrimRight(t.URL, "/") + "/api/v2/alerts", client: client,
+		n: n, o: &n.o, name: name, url: strings.TrimRight(t.URL, "/") + "/api/v2/alerts", client: client,
 		metrics: n.metrics, log: n.log.With("alertmanager", name),
-		queue: newQueue(n.o.QueueAlerts), work: make(chan struct{}, 1),
+		queue: newQueue(n.o.QueueAlerts), work: make(chan struct{}, 1), gone: make(chan struct{}),
 	}, nil
 }
 

@@ -16,7 +16,8 @@ type posted struct {
 	GeneratorURL string            `json:"generatorURL,omitempty"`
 }
 
-// payload renders records; those that fire end at leaseEnd.
+// payload renders records; those that fire end at leaseEnd. Times are UTC, so that a
+// change of the local zone changes nothing on the wire.
 func payload(records []*record, leaseEnd time.Time) ([]byte, error) {
 	out := make([]posted, len(records))
 	for i, r := range records {
@@ -31,6 +32,7 @@ func payload(records []*record, leaseEnd time.Time) ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// sortedNames gives label names an order.
 func sortedNames(labels map[string]string) []string {
 	return slices.Sorted(maps.Keys(labels))
 }

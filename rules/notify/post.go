@@ -22,8 +22,10 @@ type postError struct {
 	err    error
 }
 
+// Error returns the text of the cause.
 func (e *postError) Error() string { return e.err.Error() }
 
+// Unwrap returns the cause.
 func (e *postError) Unwrap() error { return e.err }
 
 // post sends one request. The error is a *postError.
@@ -36,6 +38,8 @@ func (s *sender) post(ctx context.Context, batch []*record) error {
 	return err
 }
 
+// exchange renders, sends and judges. The end of a lease is set here and not when the
+// alert was filed, so that waiting in a queue does not shorten it.
 func (s *sender) exchange(ctx context.Context, batch []*record) error {
 	body, err := payload(batch, s.leaseEnd(s.o.Now()))
 	if err != nil {
@@ -86,6 +90,7 @@ func firstLine(body []byte) string {
 	return cut(strings.ToValidUTF8(line, "\uFFFD"), 200)
 }
 
+// reasonOf names a failure without an answer for the metrics.
 func reasonOf(err error) string {
 	var timeout net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {

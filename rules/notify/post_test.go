@@ -92,8 +92,8 @@ func TestRequestOverTheWire(t *testing.T) {
 	if list := <-bodies; len(list) != 1 || list[0].Labels["alertname"] != "slow" {
 		t.Errorf("%+v", list)
 	}
-	if strings.Contains(b.fixed[0].name, "secret") {
-		t.Errorf("the password is in the label %q", b.fixed[0].name)
+	if strings.Contains(b.lines[0].sender.name, "secret") {
+		t.Errorf("the password is in the label %q", b.lines[0].sender.name)
 	}
 }
 
@@ -130,10 +130,44 @@ func TestHugeAnswerIsReadInPart(t *testing.T) {
 	defer server.Close()
 	n := newNotifier(t, Options{Targets: []Target{{URL: server.URL}}})
 	a := alert("x", rules.Firing)
-	err := n.fixed[0].post(context.Background(), []*record{n.file(&a, time.Now())})
+	err := n.lines[0].sender.post(context.Background(), []*record{n.file(&a, time.Now())})
 	if err == nil || len(err.Error()) > 400 {
 		t.Errorf("error of %d bytes", len(fmt.Sprint(err)))
 	}
+}
+
+func TestServerThatAcceptsAndNeverAnswersTimesOut(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() // the kernel accepts; nobody reads
+	taken := make(chan struct{}, 10)
+	fine := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { taken <- struct{}{} }))
+	defer fine.Close()
+	b := start(t, Options{
+		Targets: []Target{{URL: "http://" + silent.Addr().String()}, {URL: fine.URL}},
+		Timeout: 200 * time.Millisecond, Drain: 10 * time.Millisecond,
+	})
+	defer b.stop()
+	b.fire("slow")
+	<-taken
+	until(t, "timed out", func() bool {
+		return b.metric(t, "stategauge_notifications_failed_total", "reason", reasonTimeout) > 0
+	})
+	if got := b.metric(t, "stategauge_notifications_failed_total", label, fine.URL); got != 0 {
+		t.Errorf("%v failures of the other", got)
+	}
+}
+
+func TestServerThatIsNotThereIsAConnectionFailure(t *testing.T) {
+	address := freeAddress(t)
+	b := start(t, Options{Targets: []Target{{URL: "http://" + address}}})
+	defer b.stop()
+	b.fire("slow")
+	until(t, "refused", func() bool {
+		return b.metric(t, "stategauge_notifications_failed_total", "reason", reasonConnection) > 0
+	})
 }
 
 // endless is a reader of one letter.

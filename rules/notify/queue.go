@@ -15,16 +15,18 @@ type queue struct {
 	waiting int
 }
 
+// item is a place in the queue.
 type item struct {
 	record *record
 	due    time.Time
-	sent   bool
+	sent   bool // whether this epoch was delivered at least once, or given up
 }
 
 func newQueue(limit int) *queue {
 	return &queue{limit: limit, items: map[string]*list.Element{}, order: list.New()}
 }
 
+// len returns the number of alerts held.
 func (q *queue) len() int { return q.order.Len() }
 
 // get returns the newest state of an alert, nil if it is not held.
@@ -68,6 +70,7 @@ func (q *queue) mark(it *item, sent bool) {
 	it.sent = sent
 }
 
+// drop forgets an alert altogether.
 func (q *queue) drop(e *list.Element) {
 	q.mark(e.Value.(*item), true)
 	delete(q.items, e.Value.(*item).record.key)

@@ -11,6 +11,8 @@ import (
 	"github.com/stategauge/stategauge/rules"
 )
 
+// What is longer is cut: a stack trace in an annotation must not make a request
+// that the Alertmanager or a proxy before it refuses.
 const (
 	maxLabelBytes      = 1024
 	maxAnnotationBytes = 8 << 10
@@ -30,6 +32,7 @@ type record struct {
 	resolvedAt   time.Time // zero while it fires
 }
 
+// firing reports whether the alert still fires.
 func (r *record) firing() bool { return r.resolvedAt.IsZero() }
 
 // deliverable reports whether Alertmanager should hear of the alert. One that never

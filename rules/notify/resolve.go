@@ -17,33 +17,35 @@ const maxAddresses = 32
 type group struct {
 	n       *Notifier
 	target  Target
-	members map[string]member
+	members map[string]*sender // by address
 	all     sync.WaitGroup
 	failing string // the last look-up error
 }
 
-type member struct {
-	sender *sender
-	stop   context.CancelFunc
+func newGroup(n *Notifier, t Target) *group {
+	return &group{n: n, target: t, members: map[string]*sender{}}
 }
 
-// follow keeps one sender for every address of the target's name until ctx ends. A
-// look-up that fails changes nothing.
-func (n *Notifier) follow(ctx, hard context.Context, t Target) {
-	g := &group{n: n, target: t, members: map[string]member{}}
-	ticker := time.NewTicker(n.o.Refresh)
+// follow keeps one sender for every address of the target's name until ctx ends or
+// over is closed. A look-up that fails changes nothing.
+func (g *group) follow(ctx, hard context.Context, over <-chan struct{}) {
+	defer g.all.Wait() // each drains for itself
+	ticker := time.NewTicker(g.n.o.Refresh)
 	defer ticker.Stop()
 	for {
 		g.refresh(ctx, hard)
 		select {
 		case <-ctx.Done():
-			g.all.Wait() // each drains for itself
+			return
+		case <-over:
+			g.keep(nil)
 			return
 		case <-ticker.C:
 		}
 	}
 }
 
+// refresh looks the name up and brings the senders in line.
 func (g *group) refresh(ctx, hard context.Context) {
 	found, err := g.lookup(ctx)
 	if err != nil {
@@ -51,14 +53,22 @@ func (g *group) refresh(ctx, hard context.Context) {
 		return
 	}
 	g.failing = ""
-	for address, m := range g.members {
-		if !slices.Contains(found, address) {
-			g.remove(address, m)
-		}
-	}
+	g.keep(found)
 	for _, address := range found {
 		if _, ok := g.members[address]; !ok {
 			g.add(ctx, hard, address)
+		}
+	}
+}
+
+// keep dismisses the senders of all other addresses.
+func (g *group) keep(found []string) {
+	g.n.mu.Lock()
+	defer g.n.mu.Unlock()
+	for address, s := range g.members {
+		if !slices.Contains(found, address) {
+			delete(g.members, address)
+			g.n.dismiss(s)
 		}
 	}
 }
@@ -87,6 +97,7 @@ func (g *group) lookup(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
+// portOf returns the port that a client would use.
 func portOf(u *url.URL) string {
 	switch {
 	case u.Port() != "":
@@ -97,29 +108,18 @@ func portOf(u *url.URL) string {
 	return "80"
 }
 
+// add starts the sender of one more address.
 func (g *group) add(ctx, hard context.Context, address string) {
 	s, err := g.n.newSender(g.target, address)
 	if err != nil {
 		g.complain(err)
 		return
 	}
-	ctx, stop := context.WithCancel(ctx)
-	g.members[address] = member{s, stop}
-	g.n.join(s)
-	g.all.Go(func() {
-		s.run(ctx, hard)
-		if s.abandoned.Load() {
-			g.n.metrics.stop(s.name)
-		}
-	})
-}
-
-// remove stops the sender of an address that is gone.
-func (g *group) remove(address string, m member) {
-	delete(g.members, address)
-	g.n.leave(m.sender)
-	m.sender.abandoned.Store(true)
-	m.stop()
+	g.members[address] = s
+	g.n.mu.Lock()
+	g.n.admit(s)
+	g.n.mu.Unlock()
+	g.all.Go(func() { s.run(ctx, hard) })
 }
 
 // complain counts a failure and logs it if it is news.

@@ -47,7 +47,7 @@ func (c *cluster) options() Options {
 		URL: "http://am.example:9093/", ResolveAll: true,
 		NewClient: func(address string) (*http.Client, error) {
 			am, ok := c.members[address]
-			if !ok {
+			if !ok && address != "" {
 				return nil, errors.New("no member at " + address)
 			}
 			return &http.Client{Transport: am}, nil

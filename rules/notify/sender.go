@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
 // sender is the loop of one Alertmanager.
 type sender struct {
+	n       *Notifier
 	o       *Options
 	name    string // URL without password, as metrics and log show it
 	url     string
@@ -22,8 +22,7 @@ type sender struct {
 	mu    sync.Mutex
 	queue *queue
 	work  chan struct{} // of size 1: something may be due
-
-	abandoned atomic.Bool // its address is gone: nothing to drain
+	gone  chan struct{} // closed when it is dismissed
 
 	// The rest belongs to the loop alone.
 	failures  int
@@ -53,23 +52,28 @@ func (s *sender) nudge() {
 	}
 }
 
-// run sends what is due until ctx ends, and then once more. hard ends requests.
+// run sends what is due until ctx ends, and then once more; or until it is
+// dismissed. hard ends requests.
 func (s *sender) run(ctx, hard context.Context) {
 	timer := time.NewTimer(s.untilNext())
 	defer timer.Stop()
-	for ctx.Err() == nil {
+	for {
 		select {
+		case <-s.gone:
+			s.n.retire(s)
+			return
 		case <-ctx.Done():
+			s.drain(hard)
+			return
 		case <-s.work:
 		case <-timer.C:
 		}
-		if ctx.Err() == nil && !s.o.Now().Before(s.notBefore) {
+		// A nudge during a back-off changes nothing: the wait protects a sick
+		// Alertmanager, and the newest states are in the queue anyway.
+		if !s.o.Now().Before(s.notBefore) {
 			s.flush(ctx, hard)
 		}
 		timer.Reset(s.untilNext())
-	}
-	if !s.abandoned.Load() {
-		s.drain(hard)
 	}
 }
 
@@ -90,7 +94,7 @@ func (s *sender) untilNext() time.Duration {
 
 // flush sends all that is due, batch by batch, until one fails or ctx ends.
 func (s *sender) flush(ctx, hard context.Context) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !s.dismissed() {
 		batch := s.take()
 		if len(batch) == 0 {
 			return
@@ -103,6 +107,16 @@ func (s *sender) flush(ctx, hard context.Context) {
 	}
 }
 
+// dismissed reports whether the sender was replaced or its address is gone.
+func (s *sender) dismissed() bool {
+	select {
+	case <-s.gone:
+		return true
+	default:
+		return false
+	}
+}
+
 // drain gives what is due a last chance and counts what is left.
 func (s *sender) drain(hard context.Context) {
 	for hard.Err() == nil {
@@ -111,6 +125,7 @@ func (s *sender) drain(hard context.Context) {
 			break
 		}
 	}
+	// What was delivered before and is only due for a resend is not lost.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if left := s.queue.waiting; left > 0 {
@@ -119,6 +134,8 @@ func (s *sender) drain(hard context.Context) {
 	}
 }
 
+// take returns the next batch, after forgetting what is too old to matter: an alert
+// that resolved a retention ago has long ended in the Alertmanager by its lease.
 func (s *sender) take() []*record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,6 +153,7 @@ func (s *sender) settle(batch []*record, again time.Duration) {
 	s.showQueue()
 }
 
+// showQueue brings the gauge up to date; the caller holds mu.
 func (s *sender) showQueue() {
 	s.metrics.queued.WithLabelValues(s.name).Set(float64(s.queue.waiting))
 }
@@ -169,6 +187,7 @@ func (s *sender) deliver(ctx context.Context, batch []*record) error {
 
 // backOff plans the next attempt and says why, if that is news.
 func (s *sender) backOff(err error) {
+	// Doubling by shift, bounded so that the shift cannot overflow.
 	wait := s.o.RetryMax
 	if s.failures < 20 {
 		wait = min(wait, s.o.RetryMin<<s.failures)
@@ -182,6 +201,7 @@ func (s *sender) backOff(err error) {
 	}
 }
 
+// recovered ends a run of failures, and says so if there was one.
 func (s *sender) recovered() {
 	if s.failures > 0 {
 		s.log.Info("sending alerts works again", "failures", s.failures)

@@ -15,7 +15,7 @@ func TestFastHealthyStreamIsQuiet(t *testing.T) {
 		most  int
 	}{{"independent with outliers", iidNoise, 0}, {"memory .6", arNoise, 1}, {"memory .6 and spikes", spikyNoise, 1}} {
 		n, e, w := newNoise(5, c.noise), episodes{hold: 1200}, fastWindow()
-		for i := range int64(40_000) {
+		for i := range int64(25_000) {
 			w.Push(Point{Batch: i, AtMs: i * 1000, Value: n.value(), Load: math.NaN()})
 			if i%10 == 0 { // ten batches make no difference to a window of 7,200
 				found := w.Rising(DefaultRising()).Verdict == Found
@@ -25,7 +25,7 @@ func TestFastHealthyStreamIsQuiet(t *testing.T) {
 			}
 		}
 		if e.count > c.most {
-			t.Errorf("%s: %d episodes in 40,000 batches", c.name, e.count)
+			t.Errorf("%s: %d episodes in 25,000 batches", c.name, e.count)
 		}
 	}
 }

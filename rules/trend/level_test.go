@@ -174,6 +174,29 @@ func TestLowerLevelIsFoundOnlyWhenAskedFor(t *testing.T) {
 	}
 }
 
+func TestLowerLevelOfALowerLoadIsExplained(t *testing.T) {
+	for name, c := range map[string]struct {
+		value func(load float64) float64
+		want  Verdict
+	}{
+		"in proportion":      {func(l float64) float64 { return l }, Explained},
+		"far more than that": {func(l float64) float64 { return l * l / 1000 }, Found},
+	} {
+		rng := rand.New(rand.NewPCG(25, 26))
+		w := levels(600, func(i int) (float64, float64) {
+			l := 1000 * math.Exp(0.05*rng.NormFloat64())
+			if i > 520 {
+				l /= 2
+			}
+			return c.value(l), l
+		})
+		r := w.Level(LevelOptions{By: 0.35, AdjustForLoad: true, Falling: true})
+		if r.Verdict != c.want {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
 func TestSlowDriftIsFoundByTheLevel(t *testing.T) {
 	found := false
 	w := NewLevelWindow(Span{Batches: 60}, Span{Batches: 500})

@@ -4,9 +4,9 @@ package trend
 //
 // Cost: a Push compares the newcomer and each leaver with every kept point, some
 // tenths of a microsecond at 120 points, and allocates nothing once the window
-// has its size. Memory: 64 bytes a kept point, so 8 KiB at 120 points and at most
-// 15 KiB at 240; 16 bytes a batch of an open block; a Scratch of its own unless
-// it is given one.
+// has its size. Memory: 56 bytes a kept point, so 7 KiB over 120 batches and at most
+// 13 KiB at 240 points; 16 bytes a batch of an open block; a Scratch of its own
+// unless it is given one.
 type Window struct {
 	ring    ring
 	rank    rankSum
