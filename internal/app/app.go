@@ -73,7 +73,7 @@ func New(o Options) (*App, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	pack, err := loadPack(o.RuleFiles)
+	pack, err := LoadRules(o.RuleFiles)
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}

@@ -38,7 +38,7 @@ func (a *App) tryReload() error {
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
-	pack, err := loadPack(a.opts.RuleFiles)
+	pack, err := LoadRules(a.opts.RuleFiles)
 	if err != nil {
 		return fmt.Errorf("rules: %w", err)
 	}
@@ -113,8 +113,9 @@ func (p *prepared) put(a *App) {
 	}
 }
 
-// loadPack reads rule files, or the embedded pack where none is named.
-func loadPack(files []string) (*rules.Pack, error) {
+// LoadRules reads rule files, or the embedded pack where none is named. The error
+// names every fault with its place.
+func LoadRules(files []string) (*rules.Pack, error) {
 	if len(files) == 0 {
 		return rules.Load(rules.Source{Name: configs.DefaultRulesName, Data: configs.DefaultRules()})
 	}
