@@ -3,6 +3,7 @@ package exporter
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -242,7 +243,7 @@ func parseProto(t testing.TB, s string) []*dto.MetricFamily {
 	for {
 		mf := &dto.MetricFamily{}
 		err := dec.Decode(mf)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out
 		}
 		if err != nil {

@@ -93,11 +93,8 @@ func (s *sticky) fixSlow(v *event.Vector, p *plan, mode tri, batch int64) {
 		return
 	}
 	s.slowSeen = true
-	sum := 0.0
-	for i := range p.slow {
-		sum += s.slow[i]
-	}
-	proven := sum > 0 && sum+v[event.RocksDBCommitFileSyncLatency] > v[event.CommitTime]
+	slow := total(v, p.slow)
+	proven := slow > 0 && slow+total(v, []event.MetricID{event.RocksDBCommitFileSyncLatency}) > v[event.CommitTime]
 	spark40 := v.Has(event.RocksDBNumInternalColFamiliesKeys) && !v.Has(event.RocksDBLoadLatency)
 	if !proven && !spark40 {
 		return
@@ -115,6 +112,17 @@ func (s *sticky) fixSlow(v *event.Vector, p *plan, mode tri, batch int64) {
 			v[id] = old
 		}
 	}
+}
+
+// total adds up the rows that are there.
+func total(v *event.Vector, rows []event.MetricID) float64 {
+	sum := 0.0
+	for _, id := range rows {
+		if v.Has(id) {
+			sum += v[id]
+		}
+	}
+	return sum
 }
 
 // take copies the rows into vals, absent ones as -1 so that arrays compare. It
