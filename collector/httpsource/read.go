@@ -1,6 +1,7 @@
 package httpsource
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -64,6 +65,16 @@ type lease struct {
 	taken int64
 }
 
+// borrow begins with a buffer that an earlier request left.
+func (s *Source) borrow(l *lease) error {
+	kept := s.buffers.Get().(*[]byte)
+	if err := s.charge(l, int64(cap(*kept))); err != nil {
+		return err
+	}
+	l.buf = (*kept)[:0]
+	return nil
+}
+
 // grow makes room for more bytes, within the budget of all requests.
 func (s *Source) grow(l *lease) error {
 	size := min(max(2*cap(l.buf), firstBuffer), int(s.o.DecodedBytes)+1)
@@ -97,10 +108,7 @@ func (s *Source) giveBack(l *lease) {
 
 // read fills l with the decompressed body.
 func (s *Source) read(w http.ResponseWriter, r *http.Request, l *lease) error {
-	l.buf = (*s.buffers.Get().(*[]byte))[:0]
-	kept := int64(cap(l.buf))
-	if err := s.charge(l, kept); err != nil {
-		l.buf = nil
+	if err := s.borrow(l); err != nil {
 		return err
 	}
 	body := &slowReader{
@@ -129,17 +137,31 @@ func (s *Source) unpack(r *http.Request, body *slowReader, l *lease) error {
 		defer s.unzip.putGzip(z)
 		return s.fill(z, l)
 	case zstandard:
-		if err := s.charge(l, zstdBytes); err != nil {
-			return err
-		}
-		z, err := s.unzip.zstd(body)
-		if err != nil {
-			return err
-		}
-		defer s.unzip.putZstd(z)
-		return s.fill(z, l)
+		return s.unpackZstd(body, l)
 	}
 	return s.fill(body, l)
+}
+
+// unpackZstd reads the whole body before it decompresses it: a decoder takes too
+// much memory to wait for a slow sender.
+func (s *Source) unpackZstd(body io.Reader, l *lease) error {
+	var raw lease
+	defer s.giveBack(&raw)
+	if err := s.borrow(&raw); err != nil {
+		return err
+	}
+	if err := s.fill(body, &raw); err != nil {
+		return err
+	}
+	if err := s.charge(&raw, zstdBytes); err != nil {
+		return err
+	}
+	z, err := s.unzip.zstd(bytes.NewReader(raw.buf))
+	if err != nil {
+		return err
+	}
+	defer s.unzip.putZstd(z)
+	return s.fill(z, l)
 }
 
 // fill reads src to its end, or to the limit.
@@ -201,9 +223,8 @@ func (s *slowReader) done() {
 // unpackers keeps decompressors for the next request. They run in the caller's
 // goroutine and own none.
 type unpackers struct {
-	limit int64
-	gz    sync.Pool // *gzip.Reader
-	zst   sync.Pool // *zstd.Decoder
+	gz  sync.Pool // *gzip.Reader
+	zst sync.Pool // *zstd.Decoder
 }
 
 func (u *unpackers) gzip(src io.Reader) (*gzip.Reader, error) {
@@ -213,7 +234,7 @@ func (u *unpackers) gzip(src io.Reader) (*gzip.Reader, error) {
 	}
 	if err := z.Reset(src); err != nil {
 		u.gz.Put(z)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, err
@@ -227,8 +248,7 @@ func (u *unpackers) zstd(src io.Reader) (*zstd.Decoder, error) {
 	if z, _ := u.zst.Get().(*zstd.Decoder); z != nil {
 		return z, z.Reset(src)
 	}
-	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(zstdWindow), zstd.WithDecoderMaxMemory(uint64(u.limit)))
+	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
 }
 
 func (u *unpackers) putZstd(z *zstd.Decoder) {
@@ -252,7 +272,7 @@ func (s *Source) unreadable(err error) *answer {
 	switch {
 	case errors.As(err, &tooLarge):
 		return fault(http.StatusRequestEntityTooLarge, fmt.Sprintf("body exceeds the limit of %d bytes", s.o.BodyBytes))
-	case errors.Is(err, errDecoded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+	case errors.Is(err, errDecoded):
 		return fault(http.StatusRequestEntityTooLarge, fmt.Sprintf("decompressed body exceeds the limit of %d bytes", s.o.DecodedBytes))
 	case errors.Is(err, errBudget):
 		return fault(http.StatusTooManyRequests, "the intake is full")

@@ -87,7 +87,6 @@ func New(o Options, p Parts) (*Source, error) {
 	}
 	s.buffers.New = func() any { return new([]byte) }
 	s.steps.New = func() any { return &batch{broken: map[collector.Reason]int{}} }
-	s.unzip.limit = o.DecodedBytes
 	s.up.Set(1)
 	return s, nil
 }

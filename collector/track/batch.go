@@ -9,7 +9,7 @@ import (
 // progress judges a progress event: an executed batch or the copy of an idle query.
 func (t *Tracker) progress(q *query, e *event.Event, at, nowMs, lost int64, u *event.Update) {
 	b := e.Batch
-	if t.nameless(q, b, at) {
+	if b.Executed && b.ID != event.Absent && q.nameless(e.Run, at) && (q.cur.ended || q.cur.win.has(b.ID)) {
 		q.begin("", at, &t.c)
 		u.NewRun = true
 	}
@@ -123,7 +123,7 @@ func (t *Tracker) executed(q *query, r *run, b *event.Batch, at, nowMs int64, se
 	t.count(q, r, u)
 	q.turn(r.id, at, first)
 	if newest {
-		q.learn(r, b, at, known)
+		q.learn(b, at, known)
 	}
 	r.touch(at)
 	t.run(q, r, b, at, nowMs)
@@ -169,7 +169,7 @@ func (q *query) settle(nowMs int64, c *Config, u *event.Update) {
 
 // learn takes the newest batch of a run into what is inferred about its trigger.
 // newest is the batch id before it.
-func (q *query) learn(r *run, b *event.Batch, at, newest int64) {
+func (q *query) learn(b *event.Batch, at, newest int64) {
 	if b.Trigger != event.TriggerUnknown {
 		q.told = trigger{b.Trigger, toldInterval(b)}
 	}

@@ -31,7 +31,7 @@ type Config struct {
 	MaxJump int64
 
 	// A hole in the batch ids becomes missed batches once the run is more than
-	// ReorderBatches ids further or ReorderMs have passed, whichever is first. What
+	// ReorderBatches ids further or ReorderMs (at most twice that) have passed. What
 	// arrives later still is counted, and set off against the next hole, because a
 	// count of missed batches cannot be taken back.
 	ReorderBatches int

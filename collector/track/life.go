@@ -8,8 +8,14 @@ import (
 
 // started judges the first event of a run.
 func (t *Tracker) started(q *query, e *event.Event, at, nowMs int64, u *event.Update) {
+	if q.nameless(e.Run, at) && (q.cur.ended || q.cur.executed > 0) {
+		q.begin("", at, &t.c)
+		u.NewRun, u.SegmentStart = true, true
+	}
 	r, where := t.place(q, e.Run, at)
-	where.mark(u)
+	if where != placeCurrent {
+		where.mark(u)
+	}
 	switch {
 	case where == placeLate && (r == nil || !r.started):
 		u.Outcome = event.OutcomeLate

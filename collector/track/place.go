@@ -49,12 +49,11 @@ func (p place) mark(u *event.Update) {
 	u.SegmentStart = p == placeNew || p == placeResumed
 }
 
-// nameless handles progress without a runId. Such runs cannot be told apart by
-// name, so a batch id that comes again with a later trigger is a restart.
-func (t *Tracker) nameless(q *query, b *event.Batch, at int64) bool {
+// nameless reports whether an event without a runId is later than all that the
+// current run, which has none either, is known to have done. Such runs cannot be
+// told apart by name, so a batch id that comes again, a second start, or a batch
+// after the end is taken for a restart.
+func (q *query) nameless(id event.RunID, at int64) bool {
 	r := q.cur
-	if r == nil || b.Run != "" || r.id != "" || !b.Executed || b.ID == event.Absent || at == event.Absent {
-		return false
-	}
-	return r.win.has(b.ID) && at > r.newestMs
+	return r != nil && id == "" && r.id == "" && at != event.Absent && at > r.newestMs
 }

@@ -37,6 +37,7 @@ type query struct {
 	gaps     spacing
 	beats    beats
 	began    starts
+	strikes  uint8   // overdue silences in a row
 	usualMs  float64 // last known median distance between events
 	shorts   uint8   // runs in a row that ended cleanly well before the next began
 	manyOf   bool    // one of those had more than one batch
@@ -260,14 +261,25 @@ func (q *query) live(at, nowMs int64) {
 	if at == event.Absent {
 		return
 	}
-	// A silence that was found overdue is not learned as usual.
-	if q.lifeMs != event.Absent && q.state != event.StateOverdue {
-		q.gaps.add(at - q.lifeMs)
-		if q.gaps.n >= 3 {
-			q.usualMs = q.gaps.median()
-		}
+	if q.lifeMs != event.Absent {
+		q.space(at - q.lifeMs)
 	}
 	q.lifeMs = max(q.lifeMs, at)
+}
+
+// space learns a distance between events. A silence that was found overdue is no
+// usual one, unless little is known yet or it happens again and again: then the
+// rhythm has changed.
+func (q *query) space(ms int64) {
+	if q.state != event.StateOverdue {
+		q.strikes = 0
+	} else if q.strikes = min(q.strikes+1, 100); q.gaps.n >= 8 && q.strikes < 3 {
+		return
+	}
+	q.gaps.add(ms)
+	if q.gaps.n >= 3 {
+		q.usualMs = q.gaps.median()
+	}
 }
 
 func (q *query) span(at int64) {

@@ -29,7 +29,8 @@ type run struct {
 	// settled is the batch id up to which holes have become missed batches; no id
 	// up to base ever does. Holes up to acrossTo lie between two runs.
 	base, settled, acrossTo int64
-	holeMs                  int64 // our clock when an open hole was first noticed
+	holeMs                  int64 // our clock when the oldest open hole was noticed
+	holeTo                  int64 // newest batch id at that time: holes below have waited since
 	holeSender              bool  // the sender lost something about then
 	filled                  int64 // counted as missed, came after all
 	carried                 int64 // holes that left the window before they were settled
@@ -46,7 +47,7 @@ func (r *run) reset(id event.RunID, at, previous int64) {
 	*r = run{
 		id: id, startMs: at, newestMs: at, endMs: event.Absent, previous: previous,
 		win: r.win, unnamed: r.unnamed, idles: r.idles,
-		base: event.Absent, settled: event.Absent, acrossTo: event.Absent, holeMs: event.Absent,
+		base: event.Absent, settled: event.Absent, acrossTo: event.Absent, holeMs: event.Absent, holeTo: event.Absent,
 	}
 }
 
@@ -88,7 +89,7 @@ func (r *run) note(id, nowMs int64, senderLost bool, c *Config) {
 	switch newest := r.win.newest; {
 	case newest == event.Absent || id == newest+1:
 	case id > newest:
-		r.notice(nowMs, senderLost)
+		r.notice(id, nowMs, senderLost)
 	case id > r.base && id <= r.settled:
 		r.filled++
 	}
@@ -102,14 +103,14 @@ func (r *run) open(id, nowMs int64, c *Config) {
 	r.base = id - 1
 	if p := r.previous; p != event.Absent && p < id-1 && id-p <= c.MaxJump {
 		r.base, r.acrossTo = p, id-1
-		r.notice(nowMs, false)
+		r.notice(id, nowMs, false)
 	}
 	r.settled = r.base
 }
 
-func (r *run) notice(nowMs int64, senderLost bool) {
+func (r *run) notice(id, nowMs int64, senderLost bool) {
 	if r.holeMs == event.Absent {
-		r.holeMs = nowMs
+		r.holeMs, r.holeTo = nowMs, id
 		r.holeSender = false
 	}
 	r.holeSender = r.holeSender || senderLost
@@ -132,8 +133,9 @@ func (r *run) settle(nowMs int64, c *Config) (missed int64, why event.MissedReas
 		return 0, event.MissedNone
 	}
 	to := r.win.newest - int64(c.ReorderBatches)
-	if nowMs-r.holeMs >= c.ReorderMs {
-		to = r.win.newest
+	waited := nowMs-r.holeMs >= c.ReorderMs
+	if waited {
+		to = max(to, r.holeTo)
 	}
 	why = event.MissedDropped
 	if r.holeSender {
@@ -142,7 +144,9 @@ func (r *run) settle(nowMs int64, c *Config) (missed int64, why event.MissedReas
 	if r.settled < r.acrossTo {
 		to, why = min(to, r.acrossTo), event.MissedAcrossRuns
 	}
-	missed = r.settleTo(to)
+	if missed = r.settleTo(to); waited && r.holeMs != event.Absent && r.settled >= r.holeTo {
+		r.holeMs, r.holeTo = nowMs, r.win.newest
+	}
 	if missed == 0 {
 		why = event.MissedNone
 	}

@@ -216,6 +216,7 @@ func (q *query) visit(c *codec, conf *Config) {
 	c.byte(&q.turns)
 	c.byte(&q.turnLeft)
 	c.byte(&q.shorts)
+	c.byte(&q.strikes)
 	c.bools(&q.triggerActive, &q.manyOf)
 	c.float(&q.usualMs)
 	q.gaps.visit(c)
@@ -263,7 +264,7 @@ func newRun(conf *Config) *run {
 func (r *run) visit(c *codec, conf *Config) {
 	visitString(c, &r.id)
 	c.ints(&r.startMs, &r.newestMs, &r.endMs, &r.executed, &r.previous)
-	c.ints(&r.base, &r.settled, &r.acrossTo, &r.holeMs, &r.filled, &r.carried)
+	c.ints(&r.base, &r.settled, &r.acrossTo, &r.holeMs, &r.holeTo, &r.filled, &r.carried)
 	c.bools(&r.holeSender, &r.started, &r.ended, &r.failed, &r.idleSeen)
 	r.win.visit(c, conf)
 	r.unnamed.visit(c, batchStamps)

@@ -388,6 +388,43 @@ func checkUpdate(t *testing.T, own bool, u *event.Update, counted map[string]boo
 	counted[k] = true
 }
 
+// Batches that come out of order, or twice, do not change how many are missing.
+func TestMissedBatchesAddUpToWhatNeverCame(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		tr := New(DefaultConfig(), nil)
+		var events []*event.Event
+		missing := int64(0)
+		for i := range int64(300) {
+			if i > 0 && i < 299 && rng.IntN(10) == 0 {
+				missing++
+				continue
+			}
+			events = append(events, batchEvent("q", "r", i, epoch+i*1000))
+		}
+		for i := 1; i+6 < len(events); i += 6 {
+			part := events[i : i+6]
+			rng.Shuffle(len(part), func(a, b int) { part[a], part[b] = part[b], part[a] })
+		}
+		got, now := int64(0), epoch+hour
+		var out []event.Update
+		for _, e := range events {
+			now += 100
+			out = tr.Apply(e, now, out[:0])
+			out = tr.Apply(e, now, out)
+			got += int64(out[0].Missed + out[1].Missed)
+		}
+		out = tr.Tick(now+2*minute, tr.Tick(now+minute, out[:0]))
+		for _, u := range out {
+			got += int64(u.Missed)
+		}
+		st, _ := tr.Status("q")
+		if got != missing || st.Missed != missing {
+			t.Fatalf("seed %d: %d missed in updates, %d in the status, want %d", seed, got, st.Missed, missing)
+		}
+	}
+}
+
 func TestMemoryPerQueryIsBounded(t *testing.T) {
 	const n = 500
 	tr := New(DefaultConfig(), nil)
@@ -411,7 +448,7 @@ func TestMemoryPerQueryIsBounded(t *testing.T) {
 	for q := range n {
 		out = tr.Forget(event.QueryID(fmt.Sprint("query-", q)), epoch, out)
 	}
-	if out = nil; len(tr.byID)+len(tr.order)+len(tr.names) != 0 {
+	if len(tr.byID)+len(tr.order)+len(tr.names) != 0 {
 		t.Error("retired queries left something behind")
 	}
 	runtime.KeepAlive(tr)
