@@ -97,14 +97,14 @@ func TestEmptiedBatchesAreSteppedOver(t *testing.T) {
 	}
 }
 
-// TestUnreadableBatchIsGivenUpAfterAWhile sends a batch of 80 MB of blanks, which
+// TestUnreadableBatchIsGivenUpAfterAWhile sends a batch of 40 MB of blanks, which
 // zstd makes tiny, between good ones.
 func TestUnreadableBatchIsGivenUpAfterAWhile(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, withTopic(1), kfake.BrokerConfigs(map[string]string{"message.max.bytes": "200000000"}))
 	b.client(kgo.ProducerBatchCompression(kgo.ZstdCompression()), kgo.ProducerBatchMaxBytes(99<<20))
 	b.progresses(0, 0, 5)
-	b.send(0, strings.Repeat(" ", maxUnpacked+16<<20))
+	b.send(0, strings.Repeat(" ", maxUnpacked+8<<20))
 	b.progresses(0, 5, 10)
 	r := newRig(t, quick(b.ListenAddrs()...)).start().wait(10).ready()
 	if n := r.gaps(gapUnreadable); n != 1 {

@@ -32,7 +32,7 @@ type Options struct {
 	Handler collector.Handler
 	Hooks   collector.PartitionHooks // either may be nil
 	Pool    *decode.Pool
-	Intake  *collector.Metrics
+	Intake  *collector.Metrics // rejects and stategauge_source_up; events are the handler's to count
 	Metrics *Metrics
 	Enrich  *collector.Enrich // nil adds no labels
 	Logger  *slog.Logger      // nil logs nothing
@@ -49,7 +49,6 @@ type Source struct {
 	warnings *limitedLog
 	faults   *faults
 	now      func() time.Time
-	intake   *intakeCounters
 	ran      atomic.Bool
 
 	mu       sync.Mutex
@@ -100,7 +99,6 @@ func newSource(o Options) *Source {
 	s := &Source{
 		cfg: o.Config, opt: o, metrics: o.Metrics, now: o.Now,
 		log:      o.Logger.With("source", SourceName, "group", o.Config.GroupID),
-		intake:   newIntakeCounters(o.Intake),
 		topology: newTopology(o.Config.Topics),
 		changed:  make(chan struct{}),
 		workers:  map[partition]*worker{},
@@ -109,7 +107,6 @@ func newSource(o Options) *Source {
 	s.warnings = s.limited(warningLines)
 	s.metrics.start(o.Config.Topics)
 	s.faults.expect(faultMember, "the consumer group is not joined yet")
-	s.setUp()
 	return s
 }
 
@@ -124,6 +121,7 @@ func (s *Source) Run(ctx context.Context) error {
 	if s.ran.Swap(true) {
 		return errors.New("kafka source: it ran before; make a new one")
 	}
+	s.setUp()
 	stopped := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { s.cutAfter(ctx, stopped) })

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stategauge/stategauge/collector"
 	"github.com/stategauge/stategauge/event"
@@ -144,7 +141,6 @@ func (s *step) flush(reached int64) bool {
 	if len(s.items) > 0 && !s.deliver(reached) {
 		return false
 	}
-	s.worker.source.intake.count(s.items)
 	s.release()
 	s.worker.advance(reached)
 	return true
@@ -180,48 +176,4 @@ func (s *step) release() {
 	}
 	clear(s.items)
 	s.items = s.items[:0]
-}
-
-// intakeCounters are the counters of collector.Metrics for this source, looked up
-// once.
-type intakeCounters struct {
-	events   *prometheus.CounterVec
-	outcomes []prometheus.Counter // by event.Outcome, from 1 on
-	missing  *prometheus.CounterVec
-	delay    prometheus.Observer
-}
-
-func newIntakeCounters(m *collector.Metrics) *intakeCounters {
-	c := &intakeCounters{events: m.Events, missing: m.FieldMissing, delay: m.Delay.WithLabelValues(SourceName)}
-	for _, o := range event.Outcomes() {
-		c.outcomes = append(c.outcomes, m.Events.WithLabelValues(SourceName, o.String()))
-	}
-	return c
-}
-
-// count takes in a step that the handler applied.
-func (c *intakeCounters) count(items []collector.Item) {
-	for i := range items {
-		it := &items[i]
-		if o := int(it.Outcome) - 1; o >= 0 && o < len(c.outcomes) {
-			c.outcomes[o].Inc()
-		} else { // a handler that forgot to judge shows
-			c.events.WithLabelValues(SourceName, it.Outcome.String()).Inc()
-		}
-		if it.Outcome == event.OutcomeExecuted && it.Event.Batch != nil {
-			c.executed(it)
-		}
-	}
-}
-
-func (c *intakeCounters) executed(it *collector.Item) {
-	b := it.Event.Batch
-	if b.Missing != 0 {
-		for _, name := range b.Missing.MissingNames() {
-			c.missing.WithLabelValues(name).Inc()
-		}
-	}
-	if end := b.EndMs(); known(end) {
-		c.delay.Observe((time.Duration(it.Origin.ReceivedMs-end) * time.Millisecond).Seconds())
-	}
 }

@@ -9,7 +9,7 @@ import (
 
 // maxUnpacked is how large one compressed batch may become. Brokers bound batches
 // as they are sent, and one megabyte of zstd can stand for gigabytes.
-const maxUnpacked = 64 << 20
+const maxUnpacked = 32 << 20
 
 // kafka-go unpacks a batch into memory whole, without a limit, and its table of
 // codecs is the only place where one can be put. The table is changed before

@@ -116,7 +116,7 @@ func (w *worker) failed(err error) {
 
 // brokenPatience is how often in a row a batch may be unreadable before it counts
 // as poison. With the pauses in between that is some seconds.
-const brokenPatience = 5
+const brokenPatience = 3
 
 // stepOver gives up the offset that cannot be read. The next one may lie in the
 // same batch: then it is given up at once.
