@@ -110,3 +110,44 @@ func findFaults(next func(*noise) float64, fault func(k int) float64) (found, de
 	}
 	return found, delay / max(found, 1)
 }
+
+func TestCorrectedTestKeepsToItsLevelInSpiteOfMemory(t *testing.T) {
+	const windows = 800
+	for _, c := range []struct{ r, plainAtLeast, correctedAtMost, heldAtLeast float64 }{
+		{0, 0, 0.025, 0.86},
+		{0.6, 0.07, 0.03, 0.83},
+		{0.8, 0.15, 0.04, 0.80},
+	} {
+		plain, corrected, held := 0, 0, 0
+		for seed := range uint64(windows) {
+			n := newNoise(seed, nil)
+			for range 50 {
+				n.ar(c.r) // forget the start
+			}
+			x, y, s := ramp(120), make([]float64, 120), new(Scratch)
+			for i := range y {
+				y[i] = 10 + n.ar(c.r)
+			}
+			f, line := s.fit(x, y)
+			if MannKendall(y).Z > ConfidenceZ(0.99) {
+				plain++
+			}
+			if f.Z > ConfidenceZ(0.99) {
+				corrected++
+			}
+			low, high := s.slopeRange(s.keptX, s.keptY, line.Slope, ConfidenceZ(0.95), MannKendall(s.keptY).VarS*f.VarianceFactor)
+			if low <= 0 && 0 <= high {
+				held++
+			}
+		}
+		if share := float64(plain) / windows; share < c.plainAtLeast {
+			t.Errorf("memory %v: only %.3f pass the plain test, the noise is too tame", c.r, share)
+		}
+		if share := float64(corrected) / windows; share > c.correctedAtMost {
+			t.Errorf("memory %v: %.3f pass the corrected test", c.r, share)
+		}
+		if share := float64(held) / windows; share < c.heldAtLeast {
+			t.Errorf("memory %v: the 90 %% interval holds the slope in %.3f", c.r, share)
+		}
+	}
+}

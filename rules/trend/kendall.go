@@ -18,8 +18,8 @@ type Kendall struct {
 // It takes O(n log n) and allocates two slices of n. The values must be finite.
 //
 // Pitfall: it takes the points for independent. With a lag-1 correlation of .6
-// some 11 to 12 % of trendless windows pass a test meant to let 1 % through, with
-// .95 some 35 %. Multiply VarS by an AR1VarianceFactor before the verdict, as
+// some 11 % of trendless windows of 120 pass a test meant to let 1 % through, with .95
+// some 36 %. Multiply VarS by an AR1VarianceFactor before the verdict, as
 // Window.Rising does.
 func MannKendall(y []float64) Kendall {
 	s := new(Scratch)

@@ -11,8 +11,9 @@ const maxR1 = 0.95
 // 1 + 2*sum over lags k of (1-k/n)*r^k, in closed form (Yue and Wang 2004).
 //
 // Pitfall: r must come from the detrended points with outliers set aside, or a
-// trend inflates it and spikes hide it. In simulation with a nominal 1 % this
-// form passes .4 to .6 % of independent and 1.6 to 3.4 % of AR .6 windows.
+// trend inflates it and spikes hide it. Of 3,000 trendless windows of 120 points, a
+// nominal 1 % test that does so passes .9 % without memory, 1.4 % at AR .6, 1.9 % at
+// .8 and 7 % at .95, where the bound holds the factor back.
 func AR1VarianceFactor(r float64, n int) float64 {
 	if n < 2 || !(r > 0) {
 		return 1

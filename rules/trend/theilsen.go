@@ -19,9 +19,9 @@ func (l Line) At(x float64) float64 { return l.Intercept + l.Slope*x }
 //
 // Low and High are the slopes whose ranks stand z standard deviations of S away
 // from the middle, where variance is that of Mann-Kendall's S, already multiplied
-// for memory. Pitfall: the interval is too narrow on short, dependent series (a
-// nominal 90 % covered 68 to 84 % in simulation), so ask for z = 2.4 rather than
-// 1.96 and show it as a likely range. A variance of 0 gives Low = High = Slope.
+// for memory. Pitfall: the interval is too narrow on dependent series (a nominal 90 %
+// held the slope of 88, 86 and 72 % of windows of 120 at AR .6, .8 and .95), so ask
+// for z = 2.4 rather than 1.96 and show it as a likely range. A variance of 0 gives Low = High = Slope.
 //
 // It takes O(n log n) for each of some 15 to 30 steps and one pass over all pairs,
 // and no room for the n²/2 slopes: 20 to 120 µs for 120 to 240 points.
