@@ -458,3 +458,47 @@ func TestTheUpdateMayBeReusedAfterApply(t *testing.T) {
 		t.Errorf("got %v, want %v", got, before)
 	}
 }
+
+func TestLabelsOfTheCarrierMayChangeBetweenAlerts(t *testing.T) {
+	s := lifeStream(scriptedPack(t, oneRule))
+	for _, c := range []struct{ sent, want string }{{"north", "north"}, {"north", "north"}, {"south", "south"}, {"", "south"}} {
+		u := s.update(figures{rows: letters['F']})
+		if c.sent != "" {
+			u.Event.Extra = []event.Label{{Name: "region", Value: c.sent}}
+		}
+		s.e.Apply(&u, nil)
+		if got := s.e.Alerts(nil)[0].Labels.Get("region"); got != c.want {
+			t.Errorf("sent %q: region is %q, want %q", c.sent, got, c.want)
+		}
+		s.play(figures{rows: letters['c']}) // resolves: the next finding is another alert
+	}
+}
+
+func TestAnAlertKeepsItsLabelsWhileTheQuerysNameComesLate(t *testing.T) {
+	s := lifeStream(scriptedPack(t, oneRule))
+	s.name = ""
+	playLetters(s, "F")
+	s.name = "orders"
+	playLetters(s, "F")
+	if got := s.e.Alerts(nil); len(got) != 1 || got[0].Labels.Get("query_name") != "q-1" {
+		t.Errorf("got %v", got)
+	}
+	if got := changed(playLetters(s, "c"), Resolved); len(got) != 1 || got[0].Alert.Labels.Get("query_name") != "q-1" {
+		t.Errorf("resolved %v", lines(got))
+	}
+}
+
+func TestAFailingLabelIsLeftOut(t *testing.T) {
+	// The trial at load has another name for the query.
+	p := scriptedPack(t, "      - {alert: A, signal: rows, rising: {}, labels: {severity: ticket, "+
+		"team: '{{ if eq .Query.Name \"orders\" }}{{ call .Query.Name }}{{ end }}x'}}\n")
+	s := lifeStream(p)
+	vs := s.play(figures{rows: 2})
+	a := vs[len(vs)-1].Alert
+	if a.State != Firing || a.Labels.Get("team") != "" || a.Labels.Get("severity") != "ticket" {
+		t.Errorf("got %s: %s", a.State, labelText(a.Labels))
+	}
+	if got := s.e.Status(false).Groups[0].Rules[0].LastError; !strings.HasPrefix(got, "team: template: ") {
+		t.Errorf("the rule says %q", got)
+	}
+}

@@ -281,20 +281,20 @@ func (c *compiler) reference(n ast.Node, s *signal) (value, error) {
 	c.out.duration = c.out.duration || s.expr.duration
 	c.out.key += "\x00" + s.key()
 	c.env[s.name] = float64(0)
-	eval := s.expr.eval
+	eval := guarded(s)
 	if s.of == OfQuery && c.scope.of == OfOperator {
-		inner := eval
+		inner := eval // names that both have must mean the query's here
 		eval = func(_ *event.Vector, b *event.Batch, _ *event.Operator) float64 { return inner(&b.Values, b, nil) }
 	}
-	return value{eval: guarded(eval, s)}, nil
+	return value{eval: eval}, nil
 }
 
 // guarded makes a referred signal absent where its own guard does not hold.
-func guarded(eval Signal, s *signal) Signal {
+func guarded(s *signal) Signal {
 	if s.when == nil {
-		return eval
+		return s.expr.eval
 	}
-	when := s.when.eval
+	eval, when := s.expr.eval, s.when.eval
 	return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 {
 		if when(v, b, o) != 1 {
 			return math.NaN()

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -48,5 +50,17 @@ func (m *Metrics) of(rule string) ruleMetrics {
 	return ruleMetrics{
 		evaluations: m.evaluations.WithLabelValues(rule), templateErrors: m.templateErrors.WithLabelValues(rule),
 		refused: m.refused.WithLabelValues(rule), implausible: m.implausible.WithLabelValues(rule),
+	}
+}
+
+// dropGone deletes the series of rules that were in old and are not in p.
+func (m *Metrics) dropGone(old, p *Pack) {
+	for _, r := range old.rules {
+		if slices.ContainsFunc(p.rules, func(n *rule) bool { return n.alert == r.alert }) {
+			continue
+		}
+		for _, v := range []*prometheus.CounterVec{m.evaluations, m.templateErrors, m.refused, m.implausible} {
+			v.DeleteLabelValues(r.alert)
+		}
 	}
 }

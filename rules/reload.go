@@ -16,6 +16,7 @@ func (e *Engine) Reload(p *Pack, nowMs int64, out []Verdict) []Verdict {
 		p = &Pack{}
 	}
 	from, gone := match(e.pack, p)
+	before := e.pack
 	for _, q := range e.queries {
 		out = e.resolveGone(q, gone, nowMs, out)
 	}
@@ -26,6 +27,7 @@ func (e *Engine) Reload(p *Pack, nowMs int64, out []Verdict) []Verdict {
 			e.rules[ni].alerts, e.rules[ni].lastMs = old[oi].alerts, old[oi].lastMs
 		}
 	}
+	e.opts.Metrics.dropGone(before, p)
 	for _, q := range e.queries {
 		q.rearrange(from)
 		out = e.relabel(q, nowMs, out)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/stategauge/stategauge/event"
 )
 
@@ -174,6 +176,25 @@ func TestWindowsDependOnEverythingTheySee(t *testing.T) {
 	} {
 		if key(other) == base {
 			t.Errorf("%s learns the same", other)
+		}
+	}
+}
+
+func TestSeriesOfRemovedRulesGo(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	e := New(scriptedPack(t, oneRule+opRule), Options{Metrics: NewMetrics(reg)})
+	e.Reload(scriptedPack(t, opRule), startMs, nil)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetValue() != "Op" {
+					t.Errorf("%s still has the rule %s", f.GetName(), l.GetValue())
+				}
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -194,5 +195,36 @@ func TestAPauseIsNotJoined(t *testing.T) {
 	}
 	if fired := changed(s.verdicts, Firing); len(fired) > 0 {
 		t.Errorf("got %v", lines(fired))
+	}
+}
+
+func TestAFallIsFoundHeldAndEnds(t *testing.T) {
+	p, err := Load(Source{Name: "r.yaml", Data: []byte(`
+signals: {rows: {of: query, value: input_rows, unit: rows}}
+groups: [{name: g, rules: [{alert: InputFalling, signal: rows, falling: {by: 30%}, for: 10 batches, keep_firing_for: 10 batches}]}]`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStream(New(p, Options{}))
+	n := newNoise(17)
+	for i := range 900 {
+		f := figures{rows: 1000 * math.Exp(0.1*n.r.NormFloat64())}
+		if i >= 300 && i < 600 {
+			f.rows *= 0.5
+		}
+		s.play(f)
+	}
+	fired, resolved := changed(s.verdicts, Firing), changed(s.verdicts, Resolved)
+	if len(fired) != 1 || len(resolved) != 1 {
+		t.Fatalf("fired %v, resolved %v, want once each", lines(fired), lines(resolved))
+	}
+	if after := fired[0].Alert.FiringBatch - 400; after < 10 || after > 60 {
+		t.Errorf("fired %d batches after the fall", after)
+	}
+	if after := resolved[0].Alert.LastBatch - 700; after < 10 || after > 60 {
+		t.Errorf("resolved %d batches after the recovery: the level that stayed low was no recovery", after)
+	}
+	if got := fired[0].Alert.Annotations.Get("evidence"); !strings.Contains(got, "(-") {
+		t.Errorf("the evidence of a fall is %q", got)
 	}
 }

@@ -347,3 +347,86 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	}
 }
+
+func TestPathsNameKeysThatHoldDots(t *testing.T) {
+	for _, c := range []struct {
+		elems []any
+		want  string
+	}{
+		{nil, ""},
+		{[]any{"a"}, "a"},
+		{[]any{"a", 3, "b"}, "a[3].b"},
+		{[]any{"a", "b.c", "d"}, `a["b.c"].d`},
+		{[]any{"", 0}, `[""][0]`},
+		{[]any{"a", level(1)}, "a.1"},
+	} {
+		if got := Path(c.elems...); got != c.want {
+			t.Errorf("%v: got %s, want %s", c.elems, got, c.want)
+		}
+	}
+}
+
+func TestOffsetsBeyondATextAreWhereItStarts(t *testing.T) {
+	text := "labels:\n  a: short\n  b: |\n\n    x\n"
+	pos, err := DecodeAt("c.yaml", []byte(text), &settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path   string
+		offset int
+		want   Position
+	}{
+		{"labels.a", 99, Position{2, 6}},
+		{"labels.a", -1, Position{2, 6}},
+		{"labels.z", 1, Position{2, 3}},
+		{"labels.b", 1, Position{5, 5}},
+	} {
+		if got := pos.Within(c.path, c.offset); got != c.want {
+			t.Errorf("%s + %d: got %v, want %v", c.path, c.offset, got, c.want)
+		}
+	}
+}
+
+func TestValuesShowAsTheyAreWritten(t *testing.T) {
+	var (
+		d Duration
+		p Percent
+	)
+	if err := errors.Join(d.DecodeScalar("1h30m"), p.DecodeScalar("12.5%")); err != nil {
+		t.Fatal(err)
+	}
+	if d.Std() != 90*time.Minute || d.String() != "1h30m0s" || p.String() != "12.5%" {
+		t.Errorf("got %v, %s, %s", d.Std(), d, p)
+	}
+}
+
+func TestLongTextsAreCutInFaults(t *testing.T) {
+	err := Decode("c.yaml", []byte("level: x\nthreads: "+strings.Repeat("é", 100)+"\n"+strings.Repeat("k", 200)+": 1\n"), &settings{})
+	if err == nil {
+		t.Fatal("no fault")
+	}
+	for _, line := range strings.Split(err.Error(), "\n") {
+		if len(line) > 200 || !strings.Contains(line, "...") && !strings.Contains(line, "level") {
+			t.Errorf("not cut: %s", line)
+		}
+	}
+}
+
+func TestTheLineOfAnUnknownAnchorIsFound(t *testing.T) {
+	err := Decode("c.yaml", []byte("name: a\ntags:\n  - *nobody\n"), &settings{})
+	if got, want := fmt.Sprint(err), "c.yaml:3: unknown anchor 'nobody' referenced"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestMapsWithOtherKeysThanTextAreRefused(t *testing.T) {
+	var out map[int]string
+	if err := Decode("c.yaml", []byte("1: a\n"), &out); !errors.Is(err, ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+	var list []chan int
+	if err := Decode("c.yaml", []byte("- 1\n"), &list); !errors.Is(err, ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+}
