@@ -1,14 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/stategauge/stategauge/internal/app"
-	"github.com/stategauge/stategauge/rules"
 )
 
 // checkCommand reads files and reports every fault in them.
@@ -54,16 +51,9 @@ func checkConfig(file string) (string, error) {
 }
 
 func checkRules(file string) (string, error) {
-	data, err := os.ReadFile(file)
+	n, err := app.CheckRules(file)
 	if err != nil {
 		return "", err
 	}
-	p, err := rules.Load(rules.Source{Name: file, Data: data})
-	if err != nil {
-		return "", err
-	}
-	if n := p.Len(); n > 0 {
-		return fmt.Sprintf("ok, %d rules", n), nil
-	}
-	return "", errors.New(file + ": holds no rule")
+	return fmt.Sprintf("ok, %d rules", n), nil
 }

@@ -1,11 +1,8 @@
 package app
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	promconfig "github.com/prometheus/common/config"
 
@@ -14,49 +11,9 @@ import (
 	"github.com/stategauge/stategauge/rules/notify"
 )
 
-// notifierSlot holds the delivery to the Alertmanagers, which a reload may
-// replace.
-type notifierSlot struct {
-	mu      sync.Mutex
-	n       *notify.Notifier // nil: no Alertmanager is configured
-	running *runningPart
-}
-
-func (s *notifierSlot) start(a *App) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.n == nil {
-		return
-	}
-	s.running = runPart(s.n.Run, func(err error) { a.fail(fmt.Errorf("notifier: %w", err)) })
-}
-
-func (s *notifierSlot) stop(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.running
-	s.running = nil
-	return p.stop(ctx)
-}
-
-func (s *notifierSlot) replace(ctx context.Context, a *App, n *notify.Notifier) error {
-	err := s.stop(ctx)
-	s.mu.Lock()
-	s.n = n
-	s.mu.Unlock()
-	s.start(a)
-	return err
-}
-
 // notify hands alerts to the delivery. Pending ones, and those of muted queries,
 // concern nobody yet. It never blocks.
 func (a *App) notify(alerts []rules.Alert) {
-	a.notifier.mu.Lock()
-	n := a.notifier.n
-	a.notifier.mu.Unlock()
-	if n == nil {
-		return
-	}
 	o, now := a.overrides.Load(), a.opts.Now()
 	out := make([]rules.Alert, 0, len(alerts))
 	for i := range alerts {
@@ -66,7 +23,7 @@ func (a *App) notify(alerts []rules.Alert) {
 		out = append(out, alerts[i])
 	}
 	if len(out) > 0 {
-		n.Notify(a.ctx, a.decorate(out))
+		a.notifier.Notify(a.ctx, a.decorate(out))
 	}
 }
 
@@ -103,24 +60,30 @@ func withLabels(l rules.Labels, extra map[string]string) rules.Labels {
 	return out
 }
 
+// newNotifier builds the delivery. Without an Alertmanager it keeps what fires for
+// those that a reload may bring.
 func (a *App) newNotifier(c *Config) (*notify.Notifier, error) {
-	if len(c.Alerting.Alertmanagers) == 0 {
-		return nil, nil
-	}
-	link := generatorURL(c.Alerting.ExternalURL)
 	o := notify.Options{
 		ResendDelay: c.Alerting.ResendDelay.Std(), Tick: a.opts.JudgeEvery, QueueAlerts: c.Alerting.QueueAlerts,
 		Timeout: c.Alerting.Timeout.Std(), Drain: a.opts.StopDeadline / 4, Now: a.opts.Now,
-		GeneratorURL: func(*rules.Alert) string { return link },
-	}
-	for i := range c.Alerting.Alertmanagers {
-		o.Targets = append(o.Targets, targetOf(&c.Alerting.Alertmanagers[i]))
+		GeneratorURL: a.generatorURL, Targets: targets(c),
 	}
 	return notify.New(o, a.registry, a.log.With("part", "notifier"))
 }
 
-// generatorURL is the page that an alert links to.
-func generatorURL(external string) string {
+// targets are the Alertmanagers of a configuration.
+func targets(c *Config) []notify.Target {
+	var out []notify.Target
+	for i := range c.Alerting.Alertmanagers {
+		out = append(out, targetOf(&c.Alerting.Alertmanagers[i]))
+	}
+	return out
+}
+
+// generatorURL is the page that an alert links to, empty where the configuration
+// does not say how people reach this daemon.
+func (a *App) generatorURL(*rules.Alert) string {
+	external := a.config.Load().Alerting.ExternalURL
 	if external == "" {
 		return ""
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/stategauge/stategauge/collector/track"
 	"github.com/stategauge/stategauge/exporter"
 	"github.com/stategauge/stategauge/rules"
+	"github.com/stategauge/stategauge/rules/notify"
 )
 
 // App is one daemon. Several may live in one process: nothing is global.
@@ -46,7 +47,8 @@ type App struct {
 	http        atomic.Pointer[httpsource.Source]
 	httpMetrics *httpsource.Metrics
 	kafka       kafkaSlot
-	notifier    notifierSlot
+	notifier    *notify.Notifier
+	notifying   *runningPart
 	listeners   []net.Listener
 	server      *http.Server
 
@@ -109,7 +111,7 @@ func (a *App) build(conf *Config, pack *rules.Pack) error {
 	if err != nil {
 		return fmt.Errorf("alerting: %w", err)
 	}
-	a.notifier.n = n
+	a.notifier = n
 	a.registerGauges()
 	a.server = newServer(a.routes())
 	return a.listen()
@@ -146,7 +148,7 @@ func (a *App) Start() {
 	a.judgeStop = stopJudging
 	go a.judge.run(judging)
 	a.keeper = runPart(a.keepHouse, a.fail)
-	a.notifier.start(a)
+	a.notifying = runPart(a.notifier.Run, func(err error) { a.fail(fmt.Errorf("notifier: %w", err)) })
 	a.kafka.start(a)
 	a.running.Go(func() {
 		if err := a.serve(); err != nil {

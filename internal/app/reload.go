@@ -47,23 +47,50 @@ func (a *App) tryReload() error {
 	if err != nil {
 		return err
 	}
+	if err := a.reloadTargets(old, &conf); err != nil {
+		return fmt.Errorf("alerting: %w", err)
+	}
 	a.config.Store(&conf)
 	a.overrides.Store(&overrides{conf.Queries})
 	a.judge.ask(func() { a.judge.reload(pack) })
 	a.ask(func(s *shard) { s.tracker.Reconfigure(a.overrides.Load().trigger) })
 	next.put(a)
-	if !sameConfig(old.Intake, conf.Intake) || !sameConfig(old.Export, conf.Export) {
-		a.log.Warn("changed intake and export limits take effect at the next start")
-	}
+	a.warnFixed(old, &conf)
 	return nil
+}
+
+// reloadTargets exchanges the Alertmanagers, all or none. Their credentials may
+// stand in files, so unchanged text is no reason to leave them.
+func (a *App) reloadTargets(old, conf *Config) error {
+	if len(old.Alerting.Alertmanagers)+len(conf.Alerting.Alertmanagers) == 0 {
+		return nil
+	}
+	return a.notifier.Reload(targets(conf))
+}
+
+// warnFixed names what changed and waits for the next start.
+func (a *App) warnFixed(old, conf *Config) {
+	was, is := old.Alerting, conf.Alerting
+	was.Alertmanagers, is.Alertmanagers, was.ExternalURL, is.ExternalURL = nil, nil, "", ""
+	for _, section := range []struct {
+		name string
+		same bool
+	}{
+		{"intake", sameConfig(old.Intake, conf.Intake)},
+		{"export", sameConfig(old.Export, conf.Export)},
+		{"alerting", sameConfig(was, is)},
+	} {
+		if !section.same {
+			a.log.Warn("changed settings take effect at the next start", "section", section.name)
+		}
+	}
 }
 
 // prepared are the parts that a reload exchanges, built before anything is
 // touched.
 type prepared struct {
-	kafka    func(ctx context.Context) error
-	notifier func(ctx context.Context) error
-	http     func()
+	kafka func(ctx context.Context) error
+	http  func()
 }
 
 func (a *App) prepare(old, conf *Config) (*prepared, error) {
@@ -83,13 +110,6 @@ func (a *App) prepare(old, conf *Config) (*prepared, error) {
 		}
 		p.kafka = func(ctx context.Context) error { return a.kafka.replace(ctx, a, s) }
 	}
-	if !sameConfig(old.Alerting, conf.Alerting) {
-		n, err := a.newNotifier(conf)
-		if err != nil {
-			return nil, fmt.Errorf("alerting: %w", err)
-		}
-		p.notifier = func(ctx context.Context) error { return a.notifier.replace(ctx, a, n) }
-	}
 	return p, nil
 }
 
@@ -104,11 +124,6 @@ func (p *prepared) put(a *App) {
 	if p.kafka != nil {
 		if err := p.kafka(ctx); err != nil {
 			a.log.Warn("the old kafka source did not stop in time", "err", err)
-		}
-	}
-	if p.notifier != nil {
-		if err := p.notifier(ctx); err != nil {
-			a.log.Warn("the old notifier did not stop in time", "err", err)
 		}
 	}
 }
@@ -128,4 +143,17 @@ func LoadRules(files []string) (*rules.Pack, error) {
 		in = append(in, rules.Source{Name: name, Data: data})
 	}
 	return rules.Load(in...)
+}
+
+// CheckRules reports every fault of a rule file, or returns how many rules it
+// holds. A file without rules is a fault.
+func CheckRules(file string) (int, error) {
+	pack, err := LoadRules([]string{file})
+	if err != nil {
+		return 0, err
+	}
+	if pack.Len() == 0 {
+		return 0, fmt.Errorf("%s: holds no rule", file)
+	}
+	return pack.Len(), nil
 }

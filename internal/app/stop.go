@@ -47,7 +47,7 @@ func (a *App) cleanups() []cleanup {
 		{"shards", a.stopShards},
 		{"rules", a.stopJudge},
 		{"housekeeping", func(ctx context.Context) error { return a.keeper.stop(ctx) }},
-		{"notifier", a.notifier.stop},
+		{"notifier", func(ctx context.Context) error { return a.notifying.stop(ctx) }},
 	}
 }
 
