@@ -105,7 +105,8 @@ func TestCarriersOfOneEventAgree(t *testing.T) {
 		"decorated_prefix": {
 			"hash_comments", "doc_comment", "strip_margin", "quoted_mail", "compact_wrapped_in_comments", "repl_transcript", "byte_order_mark_crlf",
 			"notebook_cells", "escaped_in_quotes", "container_prefix", "compose_prefix", "inline_comments", "pprint_long_string",
-			"break_after_colon", "no_break_spaces", "recent_progress_list",
+			"break_after_colon", "no_break_spaces", "recent_progress_list", "three_slashes", "scheduler_prefix", "line_numbers",
+			"file_and_line", "added_lines", "runtime_json_log", "table_field", "python_string",
 		},
 	}
 	for first, others := range groups {

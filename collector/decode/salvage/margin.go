@@ -4,10 +4,11 @@ import "bytes"
 
 // Bounds on what may lie inside one event.
 const (
-	maxHeld    = 8  // lines over which one string may be wrapped
-	maxBetween = 64 // log lines of others inside one event
-	foldLines  = 16 // lines between two parts of one broken event
-	wrapWidth  = 40 // a shorter line was not wrapped, it ended
+	maxHeld    = 8   // lines over which one string may be wrapped
+	maxBetween = 64  // log lines of others inside one event
+	foldLines  = 16  // lines between two parts of one broken event
+	wrapWidth  = 40  // a shorter line was not wrapped, it ended
+	shapeBytes = 160 // the longest prefix of a line that is learned
 )
 
 // kind of a line, by how it starts.
@@ -26,7 +27,7 @@ func lineKind(line []byte) kind {
 	if at == len(line) {
 		return blankLine
 	}
-	if bytes.HasSuffix(bytes.TrimRight(line, " \t"), []byte("made progress: {")) {
+	if isEventStart(line) {
 		return eventLine
 	}
 	if !isLogRecord(line[at:]) {
@@ -36,6 +37,11 @@ func lineKind(line []byte) kind {
 		return eventLine
 	}
 	return logLine
+}
+
+// isEventStart knows the line with which Spark logs a progress.
+func isEventStart(line []byte) bool {
+	return bytes.HasSuffix(bytes.TrimRight(line, " \t"), []byte("made progress: {"))
 }
 
 // isLogRecord reports whether a line starts with a date, a time of day and, close
@@ -123,12 +129,21 @@ func carrierPrefix(line []byte) int {
 // markOf returns the comment mark with which the text before a candidate starts.
 func markOf(before []byte) string {
 	text := bytes.TrimLeft(before, " \t")
-	for _, m := range [...]string{"//", "#", "--", "*", "|", ">"} {
+	for _, m := range [...]string{"//", "#", "--", "*", "|", ">", "+"} {
 		if bytes.HasPrefix(text, []byte(m)) {
-			return m
+			return m + string(sameByte(text[len(m):], m[0]))
 		}
 	}
 	return ""
+}
+
+// sameByte returns how text goes on with the same byte.
+func sameByte(text []byte, c byte) []byte {
+	n := 0
+	for n < len(text) && text[n] == c {
+		n++
+	}
+	return text[:n]
 }
 
 // margin returns where a further line of the candidate starts, behind carrier
@@ -176,25 +191,36 @@ func (s *Scanner) markAt(text []byte) int {
 	return 0
 }
 
-// nextStart finds the next brace at or after pos that may open an object. escaped
-// tells a brace inside a quoted string: {\"id\":...
-func nextStart(line []byte, pos int) (at int, escaped bool) {
+// start says how the text of a candidate is written.
+type start uint8
+
+const (
+	plainStart   start = iota
+	escapedStart       // inside a string with backslashes: {\"id\":...
+	doubledStart       // inside a field with doubled quotes: {""id"":...
+)
+
+// nextStart finds the next brace at or after pos that may open an object; -1 if
+// there is none.
+func nextStart(line []byte, pos int) (at int, how start) {
 	for pos < len(line) {
 		i := bytes.IndexByte(line[pos:], '{')
 		if i < 0 {
-			return -1, false
+			break
 		}
 		at = pos + i
 		rest := line[skipBlank(line, at+1):]
 		switch {
 		case bytes.HasPrefix(rest, []byte(`\"`)), bytes.HasPrefix(rest, []byte(`\n`)):
-			return at, true
+			return at, escapedStart
+		case len(rest) > 2 && rest[0] == '"' && rest[1] == '"' && isWord(rest[2]):
+			return at, doubledStart
 		case opensObject(rest):
-			return at, false
+			return at, plainStart
 		}
 		pos = at + 1
 	}
-	return -1, false
+	return -1, plainStart
 }
 
 // opensObject judges by what follows the brace.
@@ -211,20 +237,6 @@ func opensObject(rest []byte) bool {
 		return len(rest) > 1 && (rest[1] == '\'' || rest[1] == '"')
 	}
 	return bytes.HasPrefix(rest, []byte("…"))
-}
-
-// escapedEnd returns the end of an escaped text: the next quote that no backslash
-// protects, or the line's end.
-func escapedEnd(line []byte, at int) int {
-	for i := at; i < len(line); i++ {
-		switch line[i] {
-		case '\\':
-			i++
-		case '"':
-			return i
-		}
-	}
-	return len(line)
 }
 
 // fragmentStart reports whether the line begins with a key of an event, so that

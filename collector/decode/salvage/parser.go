@@ -91,22 +91,24 @@ type parser struct {
 	valueStr  bool // the last value was a string
 	next      int  // output length before a roleNext string
 	nextBreak bool // that string stands on a line of its own
-	cut       cutNumber
+	cut       cutScalar
+	text      []byte // scratch
 	// confirmed is set once what follows a wrapped string fits: the break was one.
 	confirmed bool
 	foreign   bool // the object is a line of the event log of another kind
 }
 
-// cutNumber is a number that ended with its line and may go on in the next.
-type cutNumber struct {
-	raw []byte
-	at  int // its place in the output
+// cutScalar is a bare value that ended with its line and may go on in the next.
+type cutScalar struct {
+	raw   []byte
+	at    int  // its place in the output
+	whole bool // it is a value as it stands, and was written
 }
 
 func (p *parser) reset(line int) {
 	*p = parser{
 		lim: p.lim, out: p.out[:0], stack: p.stack[:0], found: p.found[:0],
-		cut: cutNumber{raw: p.cut.raw[:0]}, firstLine: line, next: -1,
+		cut: cutScalar{raw: p.cut.raw[:0]}, text: p.text[:0], firstLine: line, next: -1,
 	}
 }
 
@@ -135,7 +137,10 @@ func (p *parser) feed(line []byte, pos, no int) (int, status) {
 		}
 	}
 	if len(p.cut.raw) > 0 {
-		pos = p.rejoinNumber(line, pos)
+		if pos, ok = p.rejoin(line, pos); !ok {
+			p.expected(line, pos)
+			return pos, failed
+		}
 	}
 	for {
 		pos = skipBlank(line, pos)

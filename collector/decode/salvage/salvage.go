@@ -68,6 +68,8 @@ type Scanner struct {
 	active   bool
 	mark     string // comment mark before the candidate, empty for none
 	prefixed bool   // every line of the candidate carries a carrier's prefix
+	first    []byte // the candidate's first line, until the second one came
+	shape    shape  // what else stands before every line of the candidate
 	between  int    // foreign log lines met inside the candidate
 	held     []ref  // lines read as the rest of a wrapped string, kept to be read again
 	work     []ref  // lines still to be read, this one first
@@ -111,7 +113,11 @@ func (s *Scanner) Line(line []byte) {
 	if s.no == 1 {
 		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	}
-	s.work = append(s.work[:0], ref{bytes.TrimSuffix(line, []byte{'\r'}), s.no})
+	line = bytes.TrimSuffix(line, []byte{'\r'})
+	if text, ok := unwrap(line); ok && !bytes.Contains(text, newline) {
+		line = text
+	}
+	s.work = append(s.work[:0], ref{line, s.no})
 	for len(s.work) > 0 {
 		next := s.work[0]
 		s.work = s.work[1:]
@@ -177,6 +183,10 @@ func (s *Scanner) step(l ref) {
 // resume takes a line into the open candidate and returns where its text starts;
 // false if the line was dealt with.
 func (s *Scanner) resume(l ref) (int, bool) {
+	if at := s.shaped(l.text); at > 0 {
+		s.hold(l)
+		return at, true
+	}
 	head := lineKind(l.text)
 	switch {
 	case s.p.str.open && (head != plainLine || len(s.held) >= maxHeld):
@@ -188,15 +198,34 @@ func (s *Scanner) resume(l ref) (int, bool) {
 	case head == logLine:
 		s.between++
 		s.skipped++
+		s.p.pause()
 		return 0, false
 	case head == blankLine:
-		s.p.newline = true
+		s.p.pause()
 		return 0, false
 	}
+	s.hold(l)
+	return s.margin(l.text), true
+}
+
+// shaped returns the length of the prefix that every line of the candidate has; 0
+// if there is none or the line opens an event of its own.
+func (s *Scanner) shaped(line []byte) int {
+	if len(s.first) > 0 {
+		s.shape = learn(s.first, line)
+		s.first = s.first[:0]
+	}
+	if len(s.shape) == 0 || isEventStart(line) || len(s.held) >= maxHeld {
+		return 0
+	}
+	return s.shape.match(line)
+}
+
+// hold keeps a line that may have to be read again.
+func (s *Scanner) hold(l ref) {
 	if s.p.str.open {
 		s.held = append(s.held, ref{bytes.Clone(l.text), l.no})
 	}
-	return s.margin(l.text), true
 }
 
 // feed runs the parser over the line from pos. It returns where reading goes on
@@ -230,11 +259,10 @@ func (s *Scanner) begin(l ref, pos *int) bool {
 			return true
 		}
 	}
-	at, escaped := nextStart(l.text, *pos)
-	for escaped {
-		end := escapedEnd(l.text, at)
-		s.nestedText(l.text[at:end], l.no)
-		at, escaped = nextStart(l.text, end)
+	at, how := nextStart(l.text, *pos)
+	for how != plainStart && at >= 0 {
+		end := s.quotedText(l, at, how)
+		at, how = nextStart(l.text, end)
 	}
 	if at < 0 {
 		return false
@@ -251,5 +279,9 @@ func (s *Scanner) open(l ref, at int) {
 	n := carrierPrefix(before)
 	s.prefixed = n > 0
 	s.mark = markOf(before[n:])
+	s.shape, s.first = nil, s.first[:0]
+	if len(before) < shapeBytes && !s.prefixed && s.mark == "" {
+		s.first = append(s.first, l.text[:min(len(l.text), len(before)+2)]...)
+	}
 	s.p.reset(l.no)
 }

@@ -222,17 +222,6 @@ func (s *Scanner) emit(end int) (n int) {
 	return n
 }
 
-// nestedText reads escaped text, such as {\"id\":..., as the string that it is.
-func (s *Scanner) nestedText(text []byte, line int) {
-	quoted := make([]byte, 0, len(text)+2)
-	quoted = append(quoted, '"')
-	quoted = append(quoted, text...)
-	quoted = append(quoted, '"')
-	if holdsEvent(text) && s.nestedString(quoted, line) > 0 {
-		s.usedLine = max(s.usedLine, line)
-	}
-}
-
 func (s *Scanner) nestedString(quoted []byte, line int) int {
 	var text string
 	if json.Unmarshal(quoted, &text) != nil {

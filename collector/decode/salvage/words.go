@@ -8,42 +8,91 @@ func (p *parser) number(line []byte, pos int) (int, bool) {
 	for end < len(line) && (isWord(line[end]) || line[end] == '.' || line[end] == '-' || line[end] == '+') {
 		end++
 	}
+	return p.scalar(line, pos, end)
+}
+
+// scalar writes the bare value line[pos:end]. One that ends with a wrapped line may
+// go on in the next.
+func (p *parser) scalar(line []byte, pos, end int) (int, bool) {
 	raw := line[pos:end]
+	mayGoOn := end == len(line) && len(line) >= wrapWidth && p.seen.any()
+	text, ok := p.bare(raw)
+	switch {
+	case !ok && !(mayGoOn && unfinished(raw)):
+		return pos, false
+	case mayGoOn:
+		p.cut = cutScalar{append(p.cut.raw[:0], raw...), len(p.out), ok}
+	}
+	if !ok {
+		return end, true
+	}
 	if !p.beginValue() {
 		return pos, false
 	}
-	at := len(p.out)
-	var ok bool
-	if p.out, ok = appendNumber(p.out, raw); !ok {
-		return pos, false
+	if mayGoOn {
+		p.cut.at = len(p.out)
 	}
+	p.out = append(p.out, text...)
 	p.endValue()
-	if end == len(line) && len(line) >= wrapWidth && p.seen.any() {
-		p.cut = cutNumber{append(p.cut.raw[:0], raw...), at}
-	}
 	return end, true
 }
 
-// rejoinNumber puts a number together that the line break cut: a number cannot
-// follow a number without a comma.
-func (p *parser) rejoinNumber(line []byte, pos int) int {
+// rejoin puts a bare value together that the line break cut: a value cannot follow
+// a value without a comma. It returns false if only a rest would have made the
+// value whole and there is none.
+func (p *parser) rejoin(line []byte, pos int) (int, bool) {
 	end := pos
-	for end < len(line) && (isWord(line[end]) || line[end] == '.') {
+	for end < len(line) && (isWord(line[end]) || line[end] == '.' || line[end] == '-' || line[end] == '+') {
 		end++
 	}
-	raw := p.cut.raw
+	c := p.cut
+	joined := append(c.raw, line[pos:end]...)
 	p.cut.raw = p.cut.raw[:0]
-	if end == pos {
-		return pos
+	text, ok := p.bare(joined)
+	if !ok || end == pos {
+		return pos, c.whole
 	}
-	whole := append(raw, line[pos:end]...)
-	out, ok := appendNumber(p.out[:p.cut.at:p.cut.at], whole)
-	if !ok {
-		return pos
+	if c.whole {
+		p.out = append(p.out[:c.at], text...)
+	} else {
+		if !p.beginValue() {
+			return pos, false
+		}
+		p.out = append(p.out, text...)
+		p.endValue()
 	}
-	p.out = append(p.out[:p.cut.at], out[p.cut.at:]...)
 	p.repaired++
-	return end
+	return end, true
+}
+
+// pause notes a line between the lines of the object: nothing was wrapped there.
+func (p *parser) pause() {
+	p.newline = true
+	p.cut.raw = p.cut.raw[:0]
+}
+
+// bare returns a bare value as JSON spells it. The text is valid until the next call.
+func (p *parser) bare(raw []byte) ([]byte, bool) {
+	if text, ok := words[string(raw)]; ok {
+		p.text = append(p.text[:0], text...)
+		return p.text, true
+	}
+	var ok bool
+	p.text, ok = appendNumber(p.text[:0], raw)
+	return p.text, ok
+}
+
+// unfinished reports whether more letters can make a value of raw.
+func unfinished(raw []byte) bool {
+	if _, ok := appendNumber(nil, append(bytes.Clone(raw), '0')); ok {
+		return true
+	}
+	for w := range words {
+		if len(raw) > 0 && len(w) > len(raw) && w[:len(raw)] == string(raw) {
+			return true
+		}
+	}
+	return false
 }
 
 // appendNumber writes a number as JSON spells it: Python's long suffix goes, and
@@ -120,7 +169,7 @@ func (p *parser) word(line []byte, pos int) (int, bool) {
 	}
 	name, f := line[pos:end], p.top()
 	if end == len(line) {
-		return p.bare(name, pos, end)
+		return p.scalar(line, pos, end)
 	}
 	switch c := line[end]; {
 	case (c == '"' || c == '\'') && stringPrefix(name):
@@ -135,17 +184,7 @@ func (p *parser) word(line []byte, pos int) (int, bool) {
 			return next, p.rowKey(name)
 		}
 	}
-	return p.bare(name, pos, end)
-}
-
-func (p *parser) bare(name []byte, pos, end int) (int, bool) {
-	text, ok := words[string(name)]
-	if !ok || !p.beginValue() {
-		return pos, false
-	}
-	p.out = append(p.out, text...)
-	p.endValue()
-	return end, true
+	return p.scalar(line, pos, end)
 }
 
 // stringPrefix knows Python's string prefixes.
