@@ -327,10 +327,8 @@ func (s *stamps) visit(c *codec, most int) {
 		c.fail(errTooMany)
 		return
 	}
-	next := int64(s.next)
-	c.int(&next)
 	if !c.writing {
-		s.at, s.next = make([]int64, n), int(uint64(next)%uint64(most))
+		s.at = make([]int64, n)
 	}
 	for i := range s.at {
 		c.int(&s.at[i])

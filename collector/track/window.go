@@ -110,31 +110,30 @@ const (
 )
 
 // stamps remembers the newest few times of things that have no number.
-type stamps struct {
-	at   []int64
-	next int
-}
+type stamps struct{ at []int64 }
 
 // note judges a time and remembers it if it is fresh. limit bounds the memory and
-// must be the same at each call.
+// must be the same at each call. The oldest time makes room, so that whatever was
+// forgotten is older than all that is remembered.
 func (s *stamps) note(at int64, limit int) verdict {
-	oldest := int64(1<<63 - 1)
-	for _, v := range s.at {
+	oldest := 0
+	for i, v := range s.at {
 		if v == at {
 			return seen
 		}
-		oldest = min(oldest, v)
+		if v < s.at[oldest] {
+			oldest = i
+		}
 	}
 	if len(s.at) < limit {
 		s.at = append(s.at, at)
 		return fresh
 	}
-	if at < oldest {
+	if at < s.at[oldest] {
 		return tooOld
 	}
-	s.at[s.next%limit] = at
-	s.next = (s.next + 1) % limit
+	s.at[oldest] = at
 	return fresh
 }
 
-func (s *stamps) reset() { s.at, s.next = s.at[:0], 0 }
+func (s *stamps) reset() { s.at = s.at[:0] }
