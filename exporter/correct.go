@@ -93,8 +93,12 @@ const unknownStores = 100_000
 
 // taskLimitMs returns the longest time that the parallel tasks of an operator can
 // add up to in a batch of ms milliseconds: every store busy all the time, and a
-// millisecond more, since some figures are rounded up. Absent where ms is.
+// millisecond more, since some figures are rounded up. Absent where ms is, or is
+// 0, which no batch with state takes.
 func taskLimitMs(o *event.Operator, ms float64) float64 {
+	if ms == 0 {
+		return absent
+	}
 	stores := float64(o.Instances)
 	if stores <= 0 {
 		stores = o.Values[event.NumShufflePartitions]

@@ -21,6 +21,6 @@
 // # Locks
 //
 // They are taken in this order: query.owner (one update or expiry at a time),
-// Exporter.mu (which queries, families and series there are), query.mu (the
-// published values).
+// Exporter.mu (which families and series there are, and their labels),
+// Exporter.index (which queries there are), query.mu (the published values).
 package exporter

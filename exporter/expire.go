@@ -1,6 +1,10 @@
 package exporter
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // Expire ends what has outlived its time at nowMs, Unix milliseconds: the gauges
 // of silent queries, those of operators and sources that batches stopped naming,
@@ -14,17 +18,11 @@ func (x *Exporter) Expire(nowMs int64) {
 	}
 }
 
-// list returns the queries that exist, without the one that holds slots.
+// list returns the queries that exist.
 func (x *Exporter) list() []*query {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	out := make([]*query, 0, len(x.byID))
-	for _, q := range x.queries {
-		if q != nil && q != x.slots.q {
-			out = append(out, q)
-		}
-	}
-	return out
+	x.index.RLock()
+	defer x.index.RUnlock()
+	return slices.Collect(maps.Values(x.byID))
 }
 
 // expire expires one query, and says under which query_id it was if it is gone.
@@ -58,7 +56,9 @@ func (x *Exporter) expireRetired(q *query, nowMs int64) bool {
 	for i := range q.histRefs {
 		x.remove(q.histRefs[i])
 	}
+	x.index.Lock()
 	delete(x.byID, q.key)
+	x.index.Unlock()
 	delete(x.ids, q.identity.id)
 	x.queries[q.id] = nil
 	x.freeIDs = append(x.freeIDs, q.id)

@@ -20,15 +20,20 @@ type Exporter struct {
 	mu       sync.RWMutex
 	families []*family          // sorted by name
 	byName   map[string]*family // also by the name without _total: OpenMetrics calls a counter so
-	byID     map[event.QueryID]*query
-	queries  []*query // by query.id; nil where free
+	queries  []*query           // by query.id; nil where free
 	freeIDs  []uint32
 	ids      map[string]event.QueryID // by the value of query_id
 	keys     map[string]*family       // unknown keys by their spelling
 	keyOf    map[*family]string
 	slots    *slotTable
 
+	// byID has a lock of its own that nobody holds while waiting, so that finding
+	// a query never waits for a scrape. It is taken after mu.
+	index sync.RWMutex
+	byID  map[event.QueryID]*query
+
 	total       atomic.Int64 // series that exist, with their weights
+	slotted     atomic.Int64 // those of slots
 	unknownKeys atomic.Int64
 	live        atomic.Int64 // queries that exist
 	loggedMs    atomic.Int64
@@ -90,9 +95,7 @@ func isNews(o event.Outcome) bool {
 // is that its state changed.
 func (x *Exporter) own(u *event.Update) *query {
 	for {
-		x.mu.RLock()
-		q := x.byID[u.Event.Query.ID]
-		x.mu.RUnlock()
+		q := x.find(u.Event.Query.ID)
 		if q == nil {
 			if u.Outcome == event.OutcomeStateChange {
 				return nil
@@ -107,15 +110,23 @@ func (x *Exporter) own(u *event.Update) *query {
 	}
 }
 
+func (x *Exporter) find(id event.QueryID) *query {
+	x.index.RLock()
+	defer x.index.RUnlock()
+	return x.byID[id]
+}
+
 // create makes the query of u, or returns the one that another goroutine made.
 func (x *Exporter) create(u *event.Update) *query {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if q := x.byID[u.Event.Query.ID]; q != nil {
+	if q := x.find(u.Event.Query.ID); q != nil {
 		return q
 	}
 	q := x.newQuery(u.Event.Query.ID)
 	q.bornMs = firstMs(u)
+	x.index.Lock()
+	defer x.index.Unlock()
 	x.byID[q.key] = q
 	x.live.Add(1)
 	return q

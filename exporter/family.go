@@ -172,15 +172,15 @@ func (x *Exporter) add(q *query, f *family, l, ex *labels, born *stamp) (uint32,
 }
 
 // admit returns the limit that forbids q a series of weight w, empty if none,
-// and books it.
-// The caller holds mu.
+// and books it. The caller holds mu.
 func (x *Exporter) admit(q *query, w int64) string {
-	slots := x.slots.q
+	slots, of := q == x.slots.q, x.slotted.Load()
 	switch {
-	case q == slots && q.count+w > slotLimit(x.o.Series):
+	case slots && of+w > slotLimit(x.o.Series):
 		return dropTotal
-	case q == slots: // what queries take up does not count
-	case x.total.Load()-slots.count+w > int64(x.o.Series):
+	case slots: // what queries take up does not count
+		x.slotted.Add(w)
+	case x.total.Load()-of+w > int64(x.o.Series):
 		return dropTotal
 	case q.count+w > int64(x.o.SeriesPerQuery):
 		return dropPerQuery

@@ -80,11 +80,13 @@ func (x *Exporter) gatherOwn(g prometheus.Gatherer) []*dto.MetricFamily {
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	own := all[:0]
+	own, seen := all[:0], map[string]bool{}
 	for _, mf := range all {
-		if x.byName[mf.GetName()] == nil {
+		// A name that is there twice would cost a scraper the whole page.
+		if x.byName[mf.GetName()] == nil && !seen[mf.GetName()] {
 			own = append(own, mf)
 		}
+		seen[mf.GetName()] = true
 	}
 	return own
 }

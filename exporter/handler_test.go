@@ -208,6 +208,71 @@ func TestAFamilyThatWeHoldOurselvesIsPassedOver(t *testing.T) {
 	parseText(t, b)
 }
 
+func TestAFamilyThatIsGatheredTwiceIsServedOnce(t *testing.T) {
+	x := New(Options{})
+	b := body(t, get(t, x.Handler(failing{func() ([]*dto.MetricFamily, error) {
+		return []*dto.MetricFamily{good(), good()}, nil
+	}})))
+	if n := strings.Count(b, "stategauge_good 1"); n != 1 {
+		t.Errorf("the family is there %d times", n)
+	}
+}
+
+func TestPagesSayHowTheyVary(t *testing.T) {
+	x := New(Options{})
+	x.Apply(newStream("q").started())
+	resp := get(t, x.Handler(nil))
+	if resp.Header.Get("Vary") != "Accept, Accept-Encoding" || resp.ContentLength != int64(len(body(t, resp))) {
+		t.Errorf("headers are %v", resp.Header)
+	}
+}
+
+func TestFaultsOfTheOwnMetricsAreLoggedOnceAMinute(t *testing.T) {
+	var buf bytes.Buffer
+	x := New(Options{Logger: slog.New(slog.NewTextHandler(&buf, nil))})
+	h := x.Handler(failing{func() ([]*dto.MetricFamily, error) { return nil, errors.New("broken") }})
+	for range 5 {
+		get(t, h)
+	}
+	if got := buf.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "gathering own metrics: broken") {
+		t.Errorf("the log says %s", got)
+	}
+}
+
+func TestScrapesAreCountedByFormat(t *testing.T) {
+	x, reg := self(Options{})
+	h := x.Handler(reg)
+	for _, accept := range []string{acceptText, acceptOM, acceptOMOld, acceptProtobuf, "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text"} {
+		get(t, h, "Accept", accept)
+	}
+	for format, want := range map[string]float64{formatText: 1, formatOpenMetrics: 2, formatProtobuf: 1, formatOther: 1} {
+		if got := selfValue(t, reg, "stategauge_scrapes_total", format); got != want {
+			t.Errorf("%g scrapes of %s, want %g", got, format, want)
+		}
+	}
+}
+
+// Buffers are kept from scrape to scrape, but not far larger than what is needed.
+func TestBuffersShrinkWithThePage(t *testing.T) {
+	x := New(Options{})
+	sc := x.acquire()
+	sc.page = append(sc.page, make([]byte, 4<<20)...)
+	x.release(sc)
+	if again := x.acquire(); again != sc || cap(again.page) < 4<<20 || len(again.page) != 0 {
+		t.Error("a buffer of the right size was let go")
+	}
+	sc.page = append(sc.page[:0], "small"...)
+	x.release(sc)
+	if cap(sc.page) != 0 {
+		t.Errorf("a buffer of %d bytes is kept for a page of 5", cap(sc.page))
+	}
+	x.release(&scrape{})
+	x.release(&scrape{}) // more than are kept
+	if len(x.buffers) != cap(x.buffers) {
+		t.Errorf("%d buffers kept", len(x.buffers))
+	}
+}
+
 func TestWithoutAGathererOurFamiliesAreThePage(t *testing.T) {
 	x := New(Options{})
 	x.Apply(newStream("q").started())

@@ -58,7 +58,7 @@ type query struct {
 
 	refs, histRefs []ref    // by slot; guarded by Exporter.mu
 	free           []uint32 // slots given back; guarded by Exporter.mu
-	count          int64    // series with weights; guarded by Exporter.mu
+	count          int64    // series with their weights; the owner's
 }
 
 // entity is a query, one of its operators or one of its sources: what shares
@@ -156,11 +156,10 @@ func (x *Exporter) slotWith(q *query, e *entity, d defID, ex *labels) (uint32, b
 	return at, true
 }
 
-// room reports whether a series that was refused is worth asking for again.
+// room reports whether a series that was refused is worth asking for again. It
+// takes no lock: a wrong answer costs one try.
 func (x *Exporter) room(q *query, weight int64) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.total.Load()-x.slots.q.count+weight <= int64(x.o.Series) && q.count+weight <= int64(x.o.SeriesPerQuery)
+	return x.total.Load()-x.slotted.Load()+weight <= int64(x.o.Series) && q.count+weight <= int64(x.o.SeriesPerQuery)
 }
 
 // set gives a gauge its value; absent takes it off the page.

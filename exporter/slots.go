@@ -140,6 +140,7 @@ func (x *Exporter) dropSlot(s Slot) {
 	x.remove(t.q.refs[s.index])
 	t.q.refs[s.index] = ref{}
 	t.q.count -= gaugeWeight
+	x.slotted.Add(-gaugeWeight)
 	t.q.free = append(t.q.free, s.index)
 	t.q.mu.Lock()
 	t.q.values[s.index] = absent

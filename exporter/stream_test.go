@@ -311,3 +311,29 @@ func TestUpdatesThatAreNoNewsMakeNothing(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// While a scrape renders, and a new query waits for it to end, updates of the
+// series that there are go on.
+func TestUpdatesDoNotWaitForScrapes(t *testing.T) {
+	x := New(Options{})
+	s := newStream("q")
+	u := s.executed(nil)
+	x.Apply(u)
+	slot := x.Slot("stategauge_alerts", "Alerts.")
+	x.mu.RLock() // a scrape
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		x.Apply(newStream("new").started())
+	}()
+	for x.mu.TryRLock() { // until the new query waits
+		x.mu.RUnlock()
+		runtime.Gosched()
+	}
+	x.Apply(u)
+	x.Apply(s.idle())
+	x.Set(slot, 1)
+	x.mu.RUnlock()
+	<-done
+	wantValue(t, x, "2", "batches_total", `query_id="q"`)
+}
