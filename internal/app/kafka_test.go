@@ -61,9 +61,12 @@ func TestEventsOnATopicBecomeSeriesAndAreReadOnce(t *testing.T) {
 	awaitSeries(t, first, "spark_streaming_batches_total", 5, "query_name", "orders_2", "kind", "data")
 	awaitSeries(t, first, "stategauge_events_total", 10, "source", "kafka", "outcome", "executed")
 	awaitSeries(t, first, "stategauge_events_rejected_total", 1, "source", "kafka", "reason", "empty")
-	if code, body := get(t, first, "/-/healthy"); code != 200 || !strings.Contains(body, `"kafka":"ok"`) {
-		t.Errorf("%d %s", code, body)
-	}
+	await(t, "health to be good", func() error {
+		if code, body := get(t, first, "/-/healthy"); code != 200 || !strings.Contains(body, `"kafka":"ok"`) {
+			return fmt.Errorf("%d %s", code, body)
+		}
+		return nil
+	})
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
