@@ -404,6 +404,15 @@ func TestRejectsNameTheirLineAndCostNothingElse(t *testing.T) {
 	}
 }
 
+func TestJSONOfOtherProgramsIsNoEvent(t *testing.T) {
+	text := lines(`{"id":"5","user":"x"}`, `{"id":"job","exception":"boom"}`, `{"id":5,"name":"x","timestamp":"2031-02-03T04:05:06Z"}`,
+		`{"type":"click","event":"x","v":1}`, `{"progress":0.5,"id":"job"}`, `{}`, `[1]`, progress(1))
+	got := run(t, Config{Paths: []string{Stdin}, Stdin: bytes.NewReader(text)})
+	if diff := cmp.Diff([]string{"-:8 progress 1"}, got.events); diff != "" || len(got.rejects) > 0 || got.sum.Skipped != 7 {
+		t.Errorf("%s\nrejects %v, %+v", diff, got.rejects, got.sum)
+	}
+}
+
 func TestALongLineIsPassedOverInBoundedMemory(t *testing.T) {
 	huge := `{"Event":"SparkListenerSQLExecutionStart","plan":"` + strings.Repeat("x", 1<<20) + `"}`
 	event := `{"id":"q","runId":"r","name":"` + strings.Repeat("x", 1<<20) + `"}`

@@ -126,6 +126,7 @@ func (r *reader) strict(text []byte) (done bool) {
 		switch {
 		case ev != nil:
 			got = append(got, ev)
+			unsure = unsure || doubtful(ev)
 		case rej == nil:
 			skipped++
 		case rej.Reason == collector.ReasonSyntax || rej.Reason == collector.ReasonShape || rej.Reason == collector.ReasonTruncated:
@@ -152,6 +153,16 @@ func (r *reader) strict(text []byte) (done bool) {
 		r.sum.Skipped++
 	}
 	return true
+}
+
+// doubtful reports an event that may be a line of somebody else's log: other than a
+// progress, an event of a query always names its run.
+func doubtful(ev *event.Event) bool {
+	switch ev.Kind {
+	case event.KindProgress, event.KindHeartbeat:
+		return false
+	}
+	return ev.Run == ""
 }
 
 // piece takes what salvage found.

@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/stategauge/stategauge/event"
 )
@@ -69,9 +70,17 @@ func perOperator(f *facts, c func(*operatorFacts) []Finding) (out []Finding) {
 	return out
 }
 
+// stops are words of exceptions that a deliberate stop leaves behind.
+var stops = []string{"SparkContext was shut down", "cancelled", "canceled"}
+
 func failed(f *facts) []Finding {
 	if f.status.State != event.StateFailed || f.status.Failure == nil {
 		return nil
+	}
+	for _, word := range stops {
+		if strings.Contains(f.status.Failure.Message, word) {
+			return one(info, "failed", "the query was stopped from outside", "nothing, if it was on purpose", failureText(f.status.Failure))
+		}
 	}
 	return one(ticket, "failed", "the query died and no newer run was seen",
 		"look the error class up; fix the cause before the restart, or the next run dies as well",

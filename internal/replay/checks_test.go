@@ -114,6 +114,9 @@ var faults = map[string]fault{
 	"a failure": {func(s *stream) {
 		s.add(0, 30, nil).ended("org.apache.spark.SparkException: disk full\n\tat x")
 	}, []string{"ticket failed"}, "disk full"},
+	"a stop from outside": {func(s *stream) {
+		s.add(0, 30, nil).ended("org.apache.spark.SparkException: Job 5 cancelled because SparkContext was shut down")
+	}, []string{"info failed"}, "stopped from outside"},
 	"events missing": {func(s *stream) {
 		s.add(0, 30, nil).add(35, 60, nil)
 	}, []string{"info missed-events"}, "5 batches ran"},

@@ -177,7 +177,7 @@ func (f *facts) notes() []string {
 		}
 	}
 	st := &f.status
-	add(f.executed == 0 && st.Idle > 0, "no batch ran: every progress is the copy that an idle query repeats, so its times and rows are those of an earlier batch")
+	add(f.executed == 0 && f.idleCopies > 0, "no batch ran: every progress is the copy that an idle query repeats, so its times and rows are those of an earlier batch")
 	add(st.Duplicates > 0, "%s repeats of batches already counted, as polling lastProgress gives", whole(float64(st.Duplicates)))
 	add(st.Late > 0, "%s events of an older run arrived after a newer one and were not counted", whole(float64(st.Late)))
 	add(f.executed > 0 && f.executed < 20, "%s: too few to judge trends", batches(int64(f.executed)))

@@ -5,7 +5,8 @@ import "bytes"
 // quotedText reads the text of an object that stands inside a string, up to the
 // string's end, and returns where that is.
 func (s *Scanner) quotedText(l ref, at int, how start) int {
-	end, text := at, []byte(nil)
+	var end int
+	var text []byte
 	switch {
 	case how == doubledStart:
 		end, text = doubled(l.text, at)
