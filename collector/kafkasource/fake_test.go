@@ -23,6 +23,7 @@ type fakeCluster struct {
 	gen       *fakeGeneration
 
 	down, refused, commitErr error
+	fetchErr                 error
 	commitHangs              bool // until the cluster is cut
 }
 
@@ -267,7 +268,7 @@ func (f *fakeFetcher) fetch(ctx context.Context, buf []message) ([]message, erro
 func (f *fakeFetcher) try(buf []message) ([]message, <-chan struct{}, error) {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
-	if err := f.c.trouble(); err != nil {
+	if err := errors.Join(f.c.trouble(), f.c.fetchErr); err != nil {
 		return buf, nil, err
 	}
 	logs := f.c.logs[f.p.topic]

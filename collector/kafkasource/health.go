@@ -71,18 +71,19 @@ func (f *faults) expect(key, text string) {
 	f.list[key] = &fault{since: f.now(), text: text, plain: true}
 }
 
-// clear ends a fault.
-func (f *faults) clear(key string) {
+// clear ends a fault and reports whether there was one.
+func (f *faults) clear(key string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old := f.list[key]
 	if old == nil {
-		return
+		return false
 	}
 	delete(f.list, key)
 	if old.told {
 		f.log.Info("kafka source recovered", "from", old.text, "after", f.now().Sub(old.since).Round(time.Millisecond))
 	}
+	return true
 }
 
 // clearAll ends every fault whose key begins with prefix.

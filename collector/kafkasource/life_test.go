@@ -293,6 +293,34 @@ func TestRebalancesLeaveHealthAlone(t *testing.T) {
 	})
 }
 
+func TestPartitionThatOpensButCannotBeReadIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFakeCluster(2)
+		r := fakeRig(t, c).start()
+		after(time.Second)
+		r.mustBeHealthy("at first")
+		c.set(func() { c.fetchErr = errors.New("replica is in trouble") })
+		c.send(1, progress(1))
+		after(settling - time.Second)
+		r.mustBeHealthy("for a short while")
+		after(time.Minute)
+		r.mustReport("after that", "partition spark-events/1 cannot be read: replica is in trouble (since 2000-01-01T00:00:01Z)")
+		if r.up() != 0 {
+			t.Error("stategauge_source_up is not 0")
+		}
+		if r.lag(1) != 1 {
+			t.Errorf("lag is %v, expected 1: the brokers still tell it", r.lag(1))
+		}
+		c.set(func() { c.fetchErr = nil })
+		after(10 * time.Second)
+		r.mustBeHealthy("at the end")
+		if n := len(r.in.all()); n != 1 || r.up() != 1 {
+			t.Errorf("%d events, up %v", n, r.up())
+		}
+		r.halt()
+	})
+}
+
 func TestFailedCommitsAreRepeatedWithTheNewestOffset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newFakeCluster(1)

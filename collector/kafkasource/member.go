@@ -102,6 +102,9 @@ func (s *Source) serve(ctx context.Context, gen generation) {
 	s.metrics.Rebalances.Inc()
 	s.log.Info("kafka partitions assigned", "partitions", len(got))
 	starts, err := s.hookAssigned(ctx, got)
+	if ctx.Err() != nil {
+		return
+	}
 	if err != nil {
 		s.faults.raise(faultHooks, 0, fmt.Sprintf("assigned partitions cannot be prepared: %v", err))
 		pause(ctx, hookPause)
@@ -181,26 +184,32 @@ func (s *Source) read(ctx context.Context, gen generation, got []collector.Assig
 	s.letGo()
 }
 
-// takeOn makes the workers and shows them to the watchdog.
+// takeOn makes the workers and shows them to the watchdog. From here on it is the
+// partitions that have faults, no longer the membership: at the start of the
+// process until each is read, later only if that takes long.
 func (s *Source) takeOn(c *committer, got []collector.Assignment, starts []int64) []*worker {
-	opening := &opening{left: len(got), done: func() {
-		s.faults.clear(faultMember)
-		s.setUp()
-	}}
-	s.mu.Lock()
 	var out []*worker
+	s.mu.Lock()
 	for i := range got {
 		w := newWorker(s, c, got[i], starts[i])
 		w.fresh = s.topology.fresh[w.partition]
-		w.opened = opening.one
 		s.workers[w.partition] = w
 		out = append(out, w)
 	}
+	first := !s.began
+	s.began = true
 	s.mu.Unlock()
-	s.metrics.Assigned.Set(float64(len(got)))
-	if len(got) == 0 {
-		opening.done()
+	for _, w := range out {
+		key, text := faultPartition+w.partition.String(), fmt.Sprintf("partition %s is not read yet", w.partition)
+		if first {
+			s.faults.expect(key, text)
+		} else {
+			s.faults.raise(key, settling, text)
+		}
 	}
+	s.faults.clear(faultMember)
+	s.metrics.Assigned.Set(float64(len(got)))
+	s.setUp()
 	return out
 }
 
@@ -240,23 +249,6 @@ func (s *Source) committed(offsets map[partition]int64) {
 	defer s.mu.Unlock()
 	for p := range offsets {
 		delete(s.topology.fresh, p)
-	}
-}
-
-// opening counts down to the moment when every partition of a generation is read.
-type opening struct {
-	mu   sync.Mutex
-	left int
-	done func()
-}
-
-func (o *opening) one() {
-	o.mu.Lock()
-	o.left--
-	last := o.left == 0
-	o.mu.Unlock()
-	if last {
-		o.done()
 	}
 }
 

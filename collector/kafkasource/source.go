@@ -55,6 +55,7 @@ type Source struct {
 	topology *topology
 	changed  chan struct{} // closed when the topology changes
 	workers  map[partition]*worker
+	began    bool // partitions were taken on before
 }
 
 // New checks the options and makes a Source. It talks to no broker yet.

@@ -19,9 +19,7 @@ type worker struct {
 	floor     int64     // a rewind must not take the group's offset back below this
 	start     int64     // where the hook wants to start; event.Absent for no wish
 	fresh     freshness // of a partition that turned up while we ran
-	opened    func()    // called once, when reading has begun
-	begun     bool
-	hint      *place // from a look made for all partitions; used once
+	hint      *place    // from a look made for all partitions; used once
 
 	reader fetcher // nil while there is none
 	buf    []message
@@ -91,10 +89,18 @@ func (w *worker) succeeded(messages int) {
 	w.failures.reset()
 	w.broken = 0
 	w.end.Store(w.reader.highWater())
-	w.source.faults.clear(faultPartition + w.partition.String())
+	w.wellAgain()
 	if messages > 0 {
 		w.source.metrics.Fetches.Inc()
 		w.source.metrics.Messages.Add(float64(messages))
+	}
+}
+
+// wellAgain ends the partition's fault. Only a fetch that worked is proof: a broken
+// batch lets every connection succeed.
+func (w *worker) wellAgain() {
+	if w.source.faults.clear(faultPartition + w.partition.String()) {
+		w.source.setUp()
 	}
 }
 
@@ -147,10 +153,6 @@ func (w *worker) open(ctx context.Context) error {
 	w.reader, err = w.source.cluster.open(ctx, w.partition, at.leader, offset)
 	if err != nil {
 		return err
-	}
-	if !w.begun {
-		w.begun = true
-		w.opened()
 	}
 	w.showLag()
 	return nil
@@ -227,7 +229,11 @@ func (w *worker) gap(reason string, lost, from, to int64) {
 	m := w.source.metrics
 	m.Gaps.WithLabelValues(w.partition.topic, reason).Inc()
 	m.OffsetsLost.WithLabelValues(w.partition.topic).Add(float64(lost))
-	w.source.warnings.line().Warn("kafka partition goes on elsewhere: offsets are gone",
+	log := w.source.log
+	if reason == gapEmpty || reason == gapUnreadable { // these can be many
+		log = w.source.warnings.line()
+	}
+	log.Warn("kafka partition goes on elsewhere: offsets are gone",
 		"partition", w.partition.String(), "reason", reason, "from", from, "to", to, "lost", lost)
 }
 
