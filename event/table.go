@@ -162,7 +162,7 @@ var catalog = [NumMetrics]Metric{
 	},
 	{
 		ID: SnapshotLastUploaded, JSON: "SnapshotLastUploaded", Scope: ScopeOperator, Provider: ProviderAny, Unit: UnitVersions, Kind: KindPerInstance, Since: Version{4, 1, 0}, Scale: 1, Quirks: QuirkLowestFew, Series: prefix + "rocksdb_snapshot_lag_versions",
-		Help: "State versions between the newest commit and the oldest last uploaded snapshot of the partitions reported, the worst partition; absent while one has uploaded nothing since its run began.",
+		Help: "State versions between the newest commit and the oldest last uploaded snapshot of the partitions reported, the worst partition; one that has uploaded nothing since its run began counts from the run's first version.",
 	},
 	{
 		ID: StateOnCurrentVersionSizeBytes, JSON: "stateOnCurrentVersionSizeBytes", Scope: ScopeOperator, Provider: ProviderHDFS, Unit: UnitBytes, Kind: KindLevel, Since: Version{2, 4, 0}, Scale: 1, Quirks: 0, Series: prefix + "hdfs_state_on_current_version_size_bytes",
