@@ -47,7 +47,7 @@ type facts struct {
 	operators []*operatorFacts
 	sources   []sourceFacts
 	backlog   sample // offsets, all sources
-	read      sample // offsets, all sources
+	read      tally  // offsets, all sources
 
 	watermarks              int   // batches with a watermark
 	sentinels               int   // batches whose watermark has not moved yet

@@ -36,14 +36,14 @@ type operatorFacts struct {
 	provider                      event.Provider
 	instances, stores, partitions float64
 
-	rows, memory, sst        sample // levels, one per batch
-	updated, removed         sample
+	rows, memory, sst        tally // levels, one per batch
+	updated, removed         tally
 	dropped                  float64
-	updateMs, removeMs       sample // task ms
-	commitMs                 sample // task ms
-	commit                   [len(commitPhases)]sample
-	copied                   sample // bytes
-	stall                    sample // seconds per store
+	updateMs, removeMs       tally // task ms
+	commitMs                 tally // task ms
+	commit                   [len(commitPhases)]tally
+	copied                   tally // bytes
+	stall                    tally // seconds per store
 	gets, getMs, hits, miss  float64
 	lag                      float64 // versions, newest
 	lagMin                   int64
@@ -119,7 +119,7 @@ func (f *operatorFacts) phases(b *event.Batch, o *event.Operator) {
 		f.commit[i].add(f.time(b, o, p.id) / float64(o.Stores)) // no store: infinite or NaN, cleaned below
 	}
 	if o.Stores == 0 {
-		f.commit = [len(commitPhases)]sample{}
+		f.commit = [len(commitPhases)]tally{}
 	}
 	if o.Values[event.RocksDBCommitCompactLatency] > 0 {
 		f.compacted++

@@ -138,6 +138,9 @@ func (r *runner) take(u *event.Update) {
 		return
 	}
 	f := r.queries[u.Event.Query.ID]
+	if f == nil && (u.Outcome == event.OutcomeRefused || u.Outcome == event.OutcomeUnjudgeable) {
+		return // the tracker does not keep it either
+	}
 	if f == nil {
 		f = newFacts(u.Event.Query.ID)
 		r.queries[u.Event.Query.ID] = f

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -257,6 +258,17 @@ func TestOneRunOfManyQueriesIsBounded(t *testing.T) {
 	}
 	if f.startsMs[len(f.startsMs)-1] != 999 {
 		t.Error("the newest start is gone")
+	}
+}
+
+func TestQueriesBeyondTheTrackersLimitAreNotKept(t *testing.T) {
+	var text strings.Builder
+	for i := range 20_100 {
+		fmt.Fprintf(&text, `{"id":"q%d","runId":"r","name":"n","timestamp":"2031-02-03T04:05:06.000Z"}`+"\n", i)
+	}
+	r := examine(t, text.String())
+	if r.Events != 20_100 || len(r.Queries) != 20_000 {
+		t.Errorf("%d events, %d queries", r.Events, len(r.Queries))
 	}
 }
 

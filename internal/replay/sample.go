@@ -5,37 +5,57 @@ import (
 	"slices"
 )
 
-// sampleLimit bounds the values that a sample keeps.
-const sampleLimit = 16384
+// tally sums up a figure over any number of batches in constant memory.
+type tally struct {
+	n           int
+	sum, max    float64
+	first, last float64
+}
 
-// sample sums up a figure over any number of batches in bounded memory. Up to
-// sampleLimit values quantiles are exact; beyond, every second, fourth, ... value
-// stands for its neighbours.
+// add takes a value; NaN is no value. It returns whether it was one.
+func (t *tally) add(v float64) bool {
+	if math.IsNaN(v) {
+		return false
+	}
+	if t.n == 0 {
+		t.first, t.max = v, v
+	}
+	t.max = max(t.max, v)
+	t.last = v
+	t.sum += v
+	t.n++
+	return true
+}
+
+// mean returns the mean, NaN without values.
+func (t *tally) mean() float64 {
+	if t.n == 0 {
+		return math.NaN()
+	}
+	return t.sum / float64(t.n)
+}
+
+// sampleLimit bounds the values that a sample keeps.
+const sampleLimit = 4096
+
+// sample is a tally that also knows quantiles, in bounded memory: up to sampleLimit
+// values they are exact; beyond, every second, fourth, ... value stands for its
+// neighbours.
 type sample struct {
+	tally
 	values []float64
 	stride int // one value in stride is kept
-	n      int
-	sum    float64
-	max    float64
-	first  float64
-	last   float64
 }
 
 // add takes a value; NaN is no value.
 func (s *sample) add(v float64) {
-	if math.IsNaN(v) {
+	if !s.tally.add(v) {
 		return
 	}
-	if s.n == 0 {
-		s.first, s.max, s.stride = v, v, 1
-	}
-	s.max = max(s.max, v)
-	s.last = v
-	s.sum += v
-	if s.n%s.stride == 0 {
+	s.stride = max(s.stride, 1)
+	if (s.n-1)%s.stride == 0 {
 		s.keep(v)
 	}
-	s.n++
 }
 
 func (s *sample) keep(v float64) {
@@ -47,14 +67,6 @@ func (s *sample) keep(v float64) {
 		s.stride *= 2
 	}
 	s.values = append(s.values, v)
-}
-
-// mean returns the mean, NaN without values.
-func (s *sample) mean() float64 {
-	if s.n == 0 {
-		return math.NaN()
-	}
-	return s.sum / float64(s.n)
 }
 
 // quantile returns the value below which the share q lies, NaN without values.
