@@ -38,7 +38,7 @@ func newTrends(x *exporter.Exporter) *trends {
 
 const (
 	slopeFamily = "stategauge_trend_slope_per_batch"
-	slopeHelp   = "Slope of a rule's signal over its window, in the signal's unit per batch."
+	slopeHelp   = "Slope of a rule's signal over its window, in the signal's unit per batch; 0 while no trend is significant."
 	alertFamily = "stategauge_alerts"
 	alertHelp   = "Alerts by name, state and severity."
 )
