@@ -1,7 +1,10 @@
 package decode
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,4 +118,25 @@ func versusJSON(b *testing.B, s *synth, l Limits) {
 	}
 	ratio := (float64(peer) / float64(peers)) / (float64(ours) / float64(b.N))
 	b.ReportMetric(ratio, "x_peer")
+}
+
+// BenchmarkHostileBodies decodes bodies made to be slow at two sizes: linear time
+// shows as the same MB/s at both.
+func BenchmarkHostileBodies(b *testing.B) {
+	for _, name := range []string{"garbage lines", "braces in lines", "open lists", "broken objects", "listener lines", "quotes"} {
+		for _, size := range []int{64 << 10, 1 << 20} {
+			b.Run(fmt.Sprintf("%s/%dKiB", strings.ReplaceAll(name, " ", "-"), size>>10), func(b *testing.B) {
+				body := bytes.Repeat([]byte(hostile[name]), size/len(hostile[name]))
+				pool := NewPool(Limits{})
+				d := pool.Get()
+				b.SetBytes(int64(len(body)))
+				for b.Loop() {
+					d.Body(body, func(_ int, ev *event.Event, _ *collector.Reject) bool {
+						pool.Release(ev)
+						return true
+					})
+				}
+			})
+		}
+	}
 }

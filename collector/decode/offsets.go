@@ -1,5 +1,7 @@
 package decode
 
+import "bytes"
+
 // offset parses one of a source's offsets, which may have any type. Kafka's maps
 // from topic to partition to number and plain numbers are kept; all other shapes
 // say nothing that could be added up.
@@ -75,12 +77,12 @@ func flatText(raw []byte) bool {
 	if len(raw) < len(open) || string(raw[:len(open)]) != open {
 		return false
 	}
-	for i := len(open); i+2 < len(raw); i++ {
-		if raw[i] == '\\' {
-			return raw[i+1] == '"' && raw[i+2] == ':' && i+3 < len(raw) && raw[i+3] != '{' && raw[i+3] > ' ' && raw[i+3] != '\\'
-		}
+	colon := bytes.Index(raw[len(open):], []byte(`\":`))
+	if colon < 0 || bytes.IndexByte(raw[len(open):len(open)+colon], '\\') >= 0 {
+		return false
 	}
-	return false
+	value := raw[len(open)+colon+len(`\":`):]
+	return len(value) > 0 && value[0] != '{' && value[0] > ' ' && (value[0] != '\\' || bytes.HasPrefix(value, []byte(`\"`)))
 }
 
 // offsetScan walks over a Kafka offset map. In the text of a string every quote

@@ -134,10 +134,16 @@ func (s *splitter) mayEnd(end int) bool {
 // behind returns the end of the element at start, which was not read to its end:
 // its closing bracket, or the end of its line if it has none.
 func (s *splitter) behind(start int) int {
-	if end, ok := balanced(s.body, start); ok {
+	line := s.endOfLine(start)
+	if end, ok := balanced(s.body[:line], start); ok {
 		return end
 	}
-	return s.endOfLine(start)
+	window := min(len(s.body), start+max(0, s.budget))
+	if end, ok := balanced(s.body[:window], start); ok {
+		return end
+	}
+	s.budget -= window - start
+	return line
 }
 
 // balanced returns the offset behind the bracket or quote that closes the one at

@@ -66,7 +66,7 @@ type frameOperator struct {
 // learn makes a template of the event that the decoder has just parsed from
 // body[start:d.c.i]; nil if its shape cannot be told by literals and slots.
 func (d *Decoder) learn(start int) *template {
-	if d.rec.abandoned || d.head.kind() != event.KindProgress || d.head.failed {
+	if d.rec.abandoned || d.head.kind() != event.KindProgress {
 		return nil
 	}
 	t := &template{head: d.head, frame: frameOf(d.batch, &d.parts), keys: d.c.keys}

@@ -118,7 +118,7 @@ func (p *parser) closeValue(c byte) bool {
 
 func (p *parser) mayClose(f *frame) bool {
 	empty := f.n == 0 && (f.want == wantKey || f.want == wantValue && f.kind != '{')
-	return f.want == wantMore || f.trailing && f.want != wantColon || empty || p.lenient()
+	return !f.named && (f.want == wantMore || f.trailing && f.want != wantColon || empty) || p.lenient()
 }
 
 // pop writes the end of the innermost container and judges it.

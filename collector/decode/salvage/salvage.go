@@ -151,9 +151,6 @@ func (s *Scanner) Close() {
 // Idle reports whether no object is open, so that the next line stands for itself.
 func (s *Scanner) Idle() bool { return !s.active }
 
-// Number returns the number of the line fed last.
-func (s *Scanner) Number() int { return s.no }
-
 // Skipped returns how many lines hold no part of any piece, blank lines left out.
 // Lines of an object that is still open are not decided yet.
 func (s *Scanner) Skipped() int { return s.skipped }
