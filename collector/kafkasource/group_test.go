@@ -102,7 +102,7 @@ func TestMembersThatJoinAndLeaveLoseNothing(t *testing.T) {
 	first := &ledger{}
 	a := first.rig(t, quick(b.ListenAddrs()...)).start().ready()
 	seen := map[int64]bool{}
-	for range 5 {
+	for range 10 {
 		second := &ledger{}
 		r := second.rig(t, quick(b.ListenAddrs()...)).start()
 		eventually(t, "the new member gets partitions", func() error {
