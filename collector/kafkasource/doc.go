@@ -32,7 +32,7 @@
 // A partition holds one step at a time: at most Config.BatchEvents decoded events
 // and the messages they came from, which end at Config.MaxBytes plus one message,
 // and 8 KiB of connection buffers. With the defaults that is 1 MiB of messages and,
-// at three operators an event, about 2.5 MiB of events. A compressed batch is
+// at three operators an event, about 2 MiB of events. A compressed batch is
 // unpacked whole inside kafka-go, to maxUnpacked bytes at most; one that is larger
 // counts as unreadable and is given up after a while, as a broken one is. Nothing is
 // read ahead: while a handler waits, TCP holds the broker back.
