@@ -18,6 +18,7 @@ func (x *Exporter) apply(q *query, u *event.Update) {
 		q.ran = false
 	}
 	if u.Missed > 0 {
+		// Without a reason it is a gap within a run: the listener bus dropped events.
 		d := defMissed
 		if u.MissedReason > event.MissedDropped {
 			d += defID(u.MissedReason - event.MissedDropped)
@@ -27,7 +28,7 @@ func (x *Exporter) apply(q *query, u *event.Update) {
 	if u.Outcome == event.OutcomeExecuted && u.Event.Batch != nil {
 		x.measure(q, u)
 	}
-	if !q.retired {
+	if !q.retired { // nothing new is to be said of it, and its gauges have gone
 		x.setInterval(q, u)
 		x.setInfo(q, u)
 	}
@@ -70,6 +71,8 @@ func (x *Exporter) setState(q *query, s event.State) {
 	if s == event.StateUnknown {
 		return
 	}
+	// All states are there, so that a change leaves no series behind and a query by
+	// state always has an answer.
 	for i := range defStateEnd - defState {
 		v := 0.0
 		if s == event.StateRunning+event.State(i) {

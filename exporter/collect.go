@@ -64,6 +64,8 @@ func (x *Exporter) gather() []*dto.MetricFamily {
 	return out
 }
 
+// dto builds the family from the scrape's copy; what it returns is independent of
+// both.
 func (f *family) dto(sc *scrape) *dto.MetricFamily {
 	mf := &dto.MetricFamily{Name: &f.name, Help: &f.help, Type: dtoTypes[f.kind].Enum()}
 	if f.unit != "" {
@@ -92,6 +94,7 @@ func (f *family) dto(sc *scrape) *dto.MetricFamily {
 	return mf
 }
 
+// dto returns the time of s, nil where it is not known.
 func (s *stamp) dto() *timestamppb.Timestamp {
 	if s == nil {
 		return nil
@@ -99,6 +102,7 @@ func (s *stamp) dto() *timestamppb.Timestamp {
 	return timestamppb.New(time.UnixMilli(s.ms))
 }
 
+// dtoHistogram builds both forms of a histogram.
 func (f *family) dtoHistogram(s *series, h *hist) *dto.Histogram {
 	sum, schema, zero := f.scale.of(h.sum), int32(nativeSchema), nativeZero
 	count, zeros := h.count, h.zeros // h is the scrape's, which is used again
@@ -146,6 +150,7 @@ func dtoNative(out *dto.Histogram, h *hist) {
 	}
 }
 
+// dto returns nil where the bucket has no exemplar.
 func (e *exemplar) dto() *dto.Exemplar {
 	if !e.set {
 		return nil

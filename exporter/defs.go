@@ -184,6 +184,8 @@ func (x *Exporter) rowFamily(m *event.Metric) *family {
 	return x.addFamily(newFamily(m.Series, m.Help, unitFor(m.Series, m.Unit), kindOf(m.Kind), s))
 }
 
+// kindOf returns the kind of a row's family. Figures that only grow are counters
+// too: their increases are added.
 func kindOf(k event.MetricKind) kind {
 	if k == event.KindWork || k == event.KindCumulative {
 		return counter

@@ -37,6 +37,7 @@ type Exporter struct {
 	unknownKeys atomic.Int64
 	live        atomic.Int64 // queries that exist
 	loggedMs    atomic.Int64
+	pageBytes   atomic.Int64 // length of the last plain page
 
 	buffers chan *scrape
 	busy    chan struct{}

@@ -1,16 +1,12 @@
 package exporter
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -27,8 +23,9 @@ const (
 // Handler serves the whole page: the exporter's families and those of g, which
 // may be nil, in the format that the client prefers and compressed if it likes.
 // What is wrong with g costs its own families only. The page is rendered into
-// memory before the first byte goes out, so a slow client holds no lock; how many
-// clients are served at a time, and for how long, is limited.
+// memory before the first byte goes out, compressed on the way where it is to be,
+// so a slow client holds no lock and a compressed page takes little memory; how
+// many clients are served at a time, and for how long, is limited.
 func (x *Exporter) Handler(g prometheus.Gatherer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -50,6 +47,10 @@ func (x *Exporter) serve(w http.ResponseWriter, r *http.Request, g prometheus.Ga
 	own := x.gatherOwn(g)
 	sc := x.acquire()
 	defer x.release(sc)
+	packed := acceptsGzip(r.Header)
+	if packed {
+		sc.compress()
+	}
 	start := time.Now()
 	if err := x.render(sc, format); err != nil {
 		x.scrapeError(errorEncode, err)
@@ -60,10 +61,21 @@ func (x *Exporter) serve(w http.ResponseWriter, r *http.Request, g prometheus.Ga
 			x.scrapeError(errorEncode, err)
 		}
 	}
-	finish(sc, format)
-	w.Header().Set("Content-Type", string(format))
-	w.Header().Add("Vary", "Accept, Accept-Encoding")
-	if err := x.send(w, r, sc.page); err != nil {
+	end(sc, format)
+	page, err := sc.finished()
+	if err != nil {
+		x.scrapeError(errorEncode, fmt.Errorf("compressing metrics page: %w", err))
+	}
+	h := w.Header()
+	h.Set("Content-Type", string(format))
+	h.Set("Content-Length", strconv.Itoa(len(page)))
+	h.Add("Vary", "Accept, Accept-Encoding")
+	if packed {
+		h.Set("Content-Encoding", "gzip")
+	} else {
+		x.pageBytes.Store(int64(len(page)))
+	}
+	if err := x.send(w, page); err != nil {
 		x.m.scrapeErrors.WithLabelValues(errorWrite).Inc() // the client went away; nothing to log
 	}
 }
@@ -112,40 +124,17 @@ func (x *Exporter) scrapeError(reason string, err error) {
 	}
 }
 
-// send writes the page in the encoding that the client takes.
-func (x *Exporter) send(w http.ResponseWriter, r *http.Request, page []byte) error {
-	rc := http.NewResponseController(w)
+// send writes the page within the time that a client gets.
+func (x *Exporter) send(w http.ResponseWriter, page []byte) error {
 	if x.o.ScrapeTimeout > 0 {
+		rc := http.NewResponseController(w)
 		// Not every ResponseWriter knows deadlines; those of net/http do.
 		if rc.SetWriteDeadline(time.Now().Add(x.o.ScrapeTimeout)) == nil {
 			defer func() { _ = rc.SetWriteDeadline(time.Time{}) }()
 		}
 	}
-	if !acceptsGzip(r.Header) {
-		w.Header().Set("Content-Length", strconv.Itoa(len(page)))
-		_, err := w.Write(page)
-		return err
-	}
-	w.Header().Set("Content-Encoding", "gzip")
-	return compress(w, page)
-}
-
-// zippers keeps writers at the fastest level: compression costs more than all the
-// rest of a scrape, and a higher level saves little on pages.
-var zippers = sync.Pool{New: func() any {
-	z, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
-	if err != nil {
-		panic(err) // the level is a constant
-	}
-	return z
-}}
-
-func compress(w io.Writer, page []byte) error {
-	z := zippers.Get().(*gzip.Writer)
-	defer zippers.Put(z)
-	z.Reset(w)
-	_, err := z.Write(page)
-	return errors.Join(err, z.Close())
+	_, err := w.Write(page)
+	return err
 }
 
 // acceptsGzip reports whether the client takes gzip.

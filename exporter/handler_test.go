@@ -149,6 +149,29 @@ func TestPagesAreCompressedForThoseWhoTakeIt(t *testing.T) {
 	f("zstd, br", false)
 }
 
+// A compressed page is written bit by bit, and is the plain page all the same.
+func TestALongCompressedPageIsWhole(t *testing.T) {
+	x := loaded(t, 20_000)
+	h := x.Handler(nil)
+	for _, accept := range []string{acceptText, acceptOM, acceptProtobuf} {
+		plain := body(t, get(t, h, "Accept", accept))
+		z, err := gzip.NewReader(get(t, h, "Accept", accept, "Accept-Encoding", "gzip").Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != plain || len(plain) < 10*packAt {
+			t.Errorf("Accept %q: %d bytes unpacked, %d plain", accept, len(got), len(plain))
+		}
+	}
+	if sc := x.acquire(); sc.zip != nil {
+		t.Error("a scrape was given back with its writer")
+	}
+}
+
 // failing is a Gatherer that has one good family and one fault.
 type failing struct {
 	fault func() ([]*dto.MetricFamily, error)

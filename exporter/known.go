@@ -37,7 +37,8 @@ type known struct {
 	changelog, bounded, tracked, reset tri
 }
 
-// learn takes over the settings that an envelope carries.
+// learn takes over the settings that an envelope carries. They come with started
+// events and when they change, so what is left out stays as it was.
 func (k *known) learn(env *event.Envelope) {
 	if env == nil {
 		return
@@ -54,6 +55,8 @@ func (k *known) learn(env *event.Envelope) {
 	}
 }
 
+// setting returns a switch of conf, or what is known of it where conf does not
+// say or says nonsense.
 func setting(conf map[string]string, key string, have tri) tri {
 	v, err := strconv.ParseBool(strings.TrimSpace(conf[key]))
 	switch {
@@ -66,6 +69,8 @@ func setting(conf map[string]string, key string, have tri) tri {
 	}
 }
 
+// providerName shortens the class name of a provider. Vendors have classes of their
+// own for the same two.
 func providerName(class string) string {
 	class = strings.ToLower(class)
 	switch {
@@ -105,6 +110,8 @@ func (x *Exporter) setInfo(q *query, u *event.Update) {
 	}
 }
 
+// infoLabels returns what is known now: what the sender told goes before what its
+// figures imply, and a version that keys imply is a lower bound.
 func (q *query) infoLabels(t event.TriggerKind) infoKey {
 	k := &q.known
 	out := infoKey{
@@ -126,6 +133,8 @@ func (q *query) infoLabels(t event.TriggerKind) infoKey {
 	return out
 }
 
+// renderInfo changes the labels of the one info series, so that an old one never
+// stays beside the new.
 func (x *Exporter) renderInfo(q *query, key infoKey) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -111,6 +111,7 @@ func cleanID(id event.QueryID, limit int) string {
 	return cleanValue(s, limit-markBytes) + hashMark(string(id))
 }
 
+// markBytes is the length of a hash mark.
 const markBytes = len("~01234567")
 
 // hashMark returns a short mark that depends on all of s.

@@ -86,6 +86,8 @@ func (x *Exporter) measureDuration(q *query, u *event.Update, v *event.Vector) f
 	if ms != ms {
 		ms = v[event.DurationTriggerExecution]
 	}
+	// Without an interval nothing is known of how busy the query is: by default the
+	// next batch starts at once, however short this one was.
 	use := absent
 	if u.IntervalMs > 0 && plausible(u.IntervalMs) {
 		use = ms / u.IntervalMs
@@ -169,6 +171,8 @@ func (q *query) put(at int32, v float64) {
 	}
 }
 
+// addPhase adds to the counter and to the newest batch's gauge: a key may come more
+// than once, and several stand for one where there are too many.
 func (q *query) addPhase(p phaseSlots, ms float64) {
 	for _, at := range []int32{p.total, p.last} {
 		if at < 0 {
@@ -252,6 +256,8 @@ func (x *Exporter) measureSources(q *query, b *event.Batch, v *event.Vector) {
 	x.count(q, q.unknown, defID(event.SourceNumInputRows), v[event.NumInputRows])
 }
 
+// source returns the entity of a source, whose number is its only identity: what
+// it reads from may hold a hash that changes with each start.
 func (x *Exporter) source(q *query, i int) *entity {
 	for len(q.sources) <= i {
 		q.sources = append(q.sources, x.newEntity(q, sourcePair(len(q.sources))))
@@ -259,6 +265,7 @@ func (x *Exporter) source(q *query, i int) *entity {
 	return q.sources[i]
 }
 
+// measureSource adds one source of a batch.
 func (x *Exporter) measureSource(q *query, e *entity, s *event.Source) {
 	e.lastMs = q.batchMs
 	for _, id := range x.plan.source {
@@ -304,6 +311,7 @@ func sourceValue(s *event.Source, id event.MetricID) float64 {
 	}
 }
 
+// intValue returns n as a vector would hold it.
 func intValue(n int64) float64 {
 	if n == event.Absent {
 		return absent

@@ -24,6 +24,7 @@ type metrics struct {
 	scrapeTime   prometheus.Histogram
 }
 
+// newMetrics registers them with reg; nil registers nothing.
 func newMetrics(x *Exporter, reg prometheus.Registerer) *metrics {
 	with := promauto.With(reg)
 	m := &metrics{
@@ -46,6 +47,7 @@ func newMetrics(x *Exporter, reg prometheus.Registerer) *metrics {
 			NativeHistogramMaxBucketNumber: 100,
 		}),
 	}
+	// Read when asked for: an update must not pay for them.
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "stategauge_series", Help: "Series of all queries that exist now, histograms with all their parts.",
 	}, func() float64 { return float64(x.total.Load()) })

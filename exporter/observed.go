@@ -6,6 +6,9 @@ import (
 	"github.com/stategauge/stategauge/event"
 )
 
+// observedKey and quantileKey tell the series of a query apart whose labels are
+// Spark's or the user's. Names are as they stand in labels: two that are cleaned
+// to the same text are one series.
 type observedKey struct{ name, column string }
 
 type quantileKey struct {
@@ -25,7 +28,8 @@ func (x *Exporter) measureObserved(q *query, b *event.Batch) {
 	for i := range b.Observed {
 		o := &b.Observed[i]
 		key := observedKey{cleanValue(o.Name, x.o.LabelBytes), cleanValue(o.Column, x.o.LabelBytes)}
-		if o.Value != o.Value || o.Value-o.Value != 0 { // absent or infinite
+		// A user's figure may be anything but absent or infinite.
+		if o.Value-o.Value != 0 {
 			continue
 		}
 		if at := x.observedSlot(q, key); at >= 0 {
@@ -37,6 +41,7 @@ func (x *Exporter) measureObserved(q *query, b *event.Batch) {
 	}
 }
 
+// observedSlot returns the place of an observed column, -1 if a limit forbids it.
 func (x *Exporter) observedSlot(q *query, key observedKey) int32 {
 	if at, ok := q.observed[key]; ok {
 		return int32(at)
@@ -61,6 +66,8 @@ func (x *Exporter) addObserved(q *query, f *family, pairs ...event.Label) int32 
 	return x.addDynamic(q, f, q.base.labels, extra(pairs...))
 }
 
+// measurePercentile shows one percentile. It has a label that no other gauge has
+// and is never added up.
 func (x *Exporter) measurePercentile(q *query, p *event.Percentile) {
 	if int(p.Metric) >= event.NumMetrics || p.Value != p.Value || !(p.Quantile >= 0 && p.Quantile <= 1) {
 		return

@@ -47,7 +47,8 @@ func (x *Exporter) Write(w io.Writer, f expfmt.Format) error {
 	if err := x.render(sc, f); err != nil {
 		return err
 	}
-	finish(sc, f)
+	end(sc, f)
+	x.pageBytes.Store(int64(len(sc.page)))
 	if _, err := w.Write(sc.page); err != nil {
 		return fmt.Errorf("writing metrics page: %w", err)
 	}
@@ -71,6 +72,7 @@ func (x *Exporter) render(sc *scrape, f expfmt.Format) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	x.snapshot(sc)
+	sc.expect(x.pageBytes.Load())
 	if name == formatProtobuf {
 		x.writeProto(sc)
 	} else {
@@ -91,8 +93,8 @@ func (sc *scrape) encode(mf *dto.MetricFamily, f expfmt.Format) error {
 	return nil
 }
 
-// finish ends the page.
-func finish(sc *scrape, f expfmt.Format) {
+// end appends what a page of the format ends with.
+func end(sc *scrape, f expfmt.Format) {
 	if f.FormatType() == expfmt.TypeOpenMetrics {
 		sc.page = append(sc.page, "# EOF\n"...)
 	}

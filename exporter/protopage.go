@@ -31,6 +31,7 @@ func (x *Exporter) writeProto(sc *scrape) {
 		if !wrote {
 			sc.page = sc.page[:start]
 		}
+		sc.pack()
 	}
 }
 
@@ -125,6 +126,7 @@ const (
 	tagExemplarTime  = 3<<3 | 2
 )
 
+// protoHistogram appends the content of a Histogram message.
 func (f *family) protoHistogram(b []byte, s *series, h *hist) []byte {
 	b = appendVarint(append(b, tagHistCount), h.count)
 	b = appendDouble(b, tagHistSum, f.scale.of(h.sum))
@@ -148,6 +150,8 @@ func (f *family) protoHistogram(b []byte, s *series, h *hist) []byte {
 	return b
 }
 
+// appendProto appends the exemplar of a bucket, if there is one. Scrapers of native
+// histograms take exemplars from the classic buckets too.
 func (e *exemplar) appendProto(b []byte) []byte {
 	if !e.set {
 		return b
@@ -194,6 +198,8 @@ func appendNative(b []byte, h *hist) []byte {
 // maxGap is the longest run of empty buckets within a span.
 const maxGap = 2
 
+// appendDeltas appends the counts within all spans, each as the difference to the
+// one before.
 func appendDeltas(b []byte, h *hist) []byte {
 	was := int64(0)
 	for i, n := range h.native {
@@ -209,6 +215,8 @@ func appendDeltas(b []byte, h *hist) []byte {
 	return b
 }
 
+// appendSpan appends a run of buckets: how far behind the last one it begins, and
+// how long it is.
 func appendSpan(b []byte, offset int32, length int) []byte {
 	o := zigzag(int64(offset))
 	b = append(b, tagHistSpan, byte(2+varintLen(o)+varintLen(uint64(length))))

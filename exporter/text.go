@@ -28,6 +28,7 @@ func (x *Exporter) writeText(sc *scrape, om bool) {
 		if len(sc.page) == begun {
 			sc.page = sc.page[:start] // all absent: no family either
 		}
+		sc.pack()
 	}
 }
 
@@ -36,7 +37,7 @@ func (f *family) textSamples(b []byte, sc *scrape, om bool) []byte {
 	for i := range f.series {
 		s := &f.series[i]
 		v := sc.value(s)
-		if v != v {
+		if v != v { // absent
 			continue
 		}
 		b = append(b, f.open...)
@@ -54,6 +55,7 @@ func (f *family) textSamples(b []byte, sc *scrape, om bool) []byte {
 	return b
 }
 
+// appendCreated appends the time at which the series was 0.
 func (f *family) appendCreated(b []byte, s *series) []byte {
 	b = f.appendOpen(b, s, "_created")
 	b = append(b, '}', ' ')
@@ -93,6 +95,8 @@ func (f *family) textHistograms(sc *scrape, om bool) {
 	sc.page = b
 }
 
+// textBuckets appends the buckets, which pages want cumulative and we keep apart so
+// that an observation touches one of them.
 func (f *family) textBuckets(b []byte, s *series, h *hist, om bool) []byte {
 	le := f.bucketText
 	if om {
@@ -113,6 +117,7 @@ func (f *family) textBuckets(b []byte, s *series, h *hist, om bool) []byte {
 	return b
 }
 
+// appendText appends the exemplar as OpenMetrics has it: behind the value.
 func (e *exemplar) appendText(b []byte) []byte {
 	b = append(b, ` # {batch_id="`...)
 	b = strconv.AppendInt(b, e.batch, 10)
