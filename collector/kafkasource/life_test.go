@@ -68,38 +68,41 @@ func (r *rig) mustReport(when, part string) {
 func (c *fakeCluster) set(do func()) { c.change(do) }
 
 func TestBrokersGoneForAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newFakeCluster(2)
-		c.send(0, progress(1), progress(2))
-		r := fakeRig(t, c).start()
-		after(time.Second)
-		r.mustBeHealthy("at first")
-		if r.up() != 1 || r.lag(0) != 0 {
-			t.Errorf("up %v, lag %v", r.up(), r.lag(0))
-		}
-		gone := time.Now()
-		c.set(func() { c.down = errFakeDown })
-		c.rebalance()
-		after(time.Minute)
-		r.mustReport("after a minute", "the brokers cannot be asked: fake: connection refused (since "+gone.UTC().Format("2006-01-02T15:04:"))
-		if r.up() != 0 {
-			t.Errorf("stategauge_source_up is %v", r.up())
-		}
-		if n := countSeries(r.metrics.Lag); n != 0 {
-			t.Errorf("%d lag series are shown", n)
-		}
-		if n := r.logLines(); n > 20 {
-			t.Errorf("%d log lines", n)
-		}
-		c.set(func() { c.down = nil })
-		c.send(0, progress(3))
-		after(15 * time.Second)
-		r.mustBeHealthy("after the outage")
-		if n := len(r.in.distinct()); n != 3 || r.up() != 1 {
-			t.Errorf("%d events, up %v", n, r.up())
-		}
-		r.halt()
-	})
+	inBubble(t, "and the membership with them", func(t *testing.T) { brokersGone(t, (*fakeCluster).rebalance) })
+	inBubble(t, "before the group notices", func(t *testing.T) { brokersGone(t, func(*fakeCluster) {}) })
+}
+
+func brokersGone(t *testing.T, meanwhile func(*fakeCluster)) {
+	c := newFakeCluster(2)
+	c.send(0, progress(1), progress(2))
+	r := fakeRig(t, c).start()
+	after(time.Second)
+	r.mustBeHealthy("at first")
+	if r.up() != 1 || r.lag(0) != 0 {
+		t.Errorf("up %v, lag %v", r.up(), r.lag(0))
+	}
+	gone := time.Now()
+	c.set(func() { c.down = errFakeDown })
+	meanwhile(c)
+	after(time.Minute)
+	r.mustReport("after a minute", "the brokers cannot be asked: fake: connection refused (since "+gone.UTC().Format("2006-01-02T15:04:"))
+	if r.up() != 0 {
+		t.Errorf("stategauge_source_up is %v", r.up())
+	}
+	if n := countSeries(r.metrics.Lag); n != 0 {
+		t.Errorf("%d lag series are shown", n)
+	}
+	if n := r.logLines(); n > 20 {
+		t.Errorf("%d log lines", n)
+	}
+	c.set(func() { c.down = nil })
+	c.send(0, progress(3))
+	after(15 * time.Second)
+	r.mustBeHealthy("after the outage")
+	if n := len(r.in.distinct()); n != 3 || r.up() != 1 {
+		t.Errorf("%d events, up %v", n, r.up())
+	}
+	r.halt()
 }
 
 func TestTopicThatIsMissingForLong(t *testing.T) {
