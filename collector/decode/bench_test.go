@@ -127,7 +127,7 @@ func BenchmarkHostileBodies(b *testing.B) {
 		for _, size := range []int{64 << 10, 1 << 20} {
 			b.Run(fmt.Sprintf("%s/%dKiB", strings.ReplaceAll(name, " ", "-"), size>>10), func(b *testing.B) {
 				body := bytes.Repeat([]byte(hostile[name]), size/len(hostile[name]))
-				pool := NewPool(Limits{})
+				pool := NewPool(Limits{RejectsInRow: len(body)})
 				d := pool.Get()
 				b.SetBytes(int64(len(body)))
 				for b.Loop() {

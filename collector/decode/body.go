@@ -15,7 +15,8 @@ import (
 //
 // A broken element costs nothing but itself wherever the begin of the next one
 // can be told: by the bracket that closes it, by the next line, or by the next
-// line that opens an object in the same column. Otherwise the rest is one reject.
+// line that opens an object in the same column. Otherwise the rest is one reject,
+// as it is after Limits.RejectsInRow broken elements one after another.
 // The time taken is linear in the length of body, whatever it holds.
 func (d *Decoder) Body(body []byte, yield func(index int, ev *event.Event, rej *collector.Reject) bool) {
 	s := splitter{d: d, body: body, open: -1, lineEnd: -1, line: 1, budget: 8 * len(body)}
@@ -24,11 +25,12 @@ func (d *Decoder) Body(body []byte, yield func(index int, ev *event.Event, rej *
 
 // splitter walks over the elements of one body.
 type splitter struct {
-	d     *Decoder
-	body  []byte
-	i     int
-	index int // of the element at i
-	open  int // offset of the bracket of the array that the element is in, -1 outside
+	d      *Decoder
+	body   []byte
+	i      int
+	index  int // of the element at i
+	broken int // rejects since the last element that was none
+	open   int // offset of the bracket of the array that the element is in, -1 outside
 
 	lineEnd int // the first line break at or after some earlier offset
 	line    int // line number of offset at
@@ -57,7 +59,12 @@ func (s *splitter) run(yield func(int, *event.Event, *collector.Reject) bool) {
 		s.i = len(byteOrderMark)
 	}
 	for s.next() {
+		if s.broken >= s.d.pool.lim.RejectsInRow {
+			yield(s.index, nil, s.reject(collector.ReasonTooMany, s.i, "too many broken elements one after another, the rest was not read"))
+			return
+		}
 		ev, rej := s.one()
+		s.count(rej)
 		if !yield(s.index, ev, rej) {
 			return
 		}
@@ -68,6 +75,14 @@ func (s *splitter) run(yield func(int, *event.Event, *collector.Reject) bool) {
 		yield(s.index, nil, s.reject(collector.ReasonTruncated, len(s.body), "expected ']' at the end of an array of events"))
 	case s.index == 0:
 		yield(0, nil, s.reject(collector.ReasonEmpty, len(s.body), "an empty message"))
+	}
+}
+
+// count keeps the number of rejects since the last element that was none.
+func (s *splitter) count(rej *collector.Reject) {
+	s.broken++
+	if rej == nil {
+		s.broken = 0
 	}
 }
 
@@ -124,9 +139,9 @@ func (s *splitter) refuse(start, end int) *collector.Reject {
 
 // reject makes a Reject of the present element that names the place in the body.
 func (s *splitter) reject(reason collector.Reason, off int, want string) *collector.Reject {
-	e := &SyntaxError{Offset: off, Line: s.lineOf(off), Want: want}
+	e := &SyntaxError{Offset: off, Line: s.lineOf(off), Want: want, Found: -1}
 	if reason == collector.ReasonSyntax && off < len(s.body) {
-		e.Found = strconv.QuoteToASCII(string(s.body[off : off+1]))
+		e.Found = int(s.body[off])
 	}
 	return &collector.Reject{Index: s.index, Reason: reason, Err: e}
 }

@@ -154,8 +154,8 @@ var hostile = map[string]string{
 }
 
 func TestHostileBodiesComeToAnEnd(t *testing.T) {
-	const size = 256 << 10
-	pool := NewPool(Limits{})
+	const size = 128 << 10
+	pool := NewPool(Limits{RejectsInRow: size})
 	for name, pattern := range hostile {
 		for _, prefix := range []string{"", "["} {
 			body := append([]byte(prefix), bytes.Repeat([]byte(pattern), size/len(pattern))...)

@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"github.com/stategauge/stategauge/collector"
 	"github.com/stategauge/stategauge/event"
 )
 
@@ -18,7 +17,6 @@ type Decoder struct {
 
 	level   level // object that the cursor is in
 	deepest level // innermost object seen so far
-	nesting int   // strings holding JSON that the cursor is inside of
 	unknown int   // metrics outside the catalog stored so far
 
 	order keyOrder
@@ -82,7 +80,7 @@ func (d *Decoder) begin() {
 	}
 	d.head = header{atMs: event.Absent}
 	d.level, d.deepest = levelTop, levelTop
-	d.nesting, d.unknown = 0, 0
+	d.unknown = 0
 	d.parts.reset()
 }
 
@@ -200,20 +198,13 @@ func (d *Decoder) nestedString(l level) {
 	d.insideString()
 }
 
-// maxNesting bounds JSON in strings in JSON.
-const maxNesting = 3
-
 // insideString parses the JSON object that the string at the cursor holds. Faults
-// in it are reported at the string.
+// in it are reported at the string. Each level has one string at most, so that
+// strings in strings come to an end.
 func (d *Decoder) insideString() {
 	start := d.c.i
 	text := d.c.str()
 	if d.c.failed() || firstByte(text) != '{' {
-		return
-	}
-	if d.nesting++; d.nesting > maxNesting {
-		d.c.i = start
-		d.c.refuse(collector.ReasonDepth, "JSON in too many layers of strings")
 		return
 	}
 	outer := d.c
@@ -227,7 +218,6 @@ func (d *Decoder) insideString() {
 	f, buf, keys := d.c.fault, d.c.buf, d.c.keys
 	d.c = outer
 	d.c.buf, d.c.keys = buf, keys
-	d.nesting--
 	if f.reason != "" {
 		d.c.i = start
 		d.c.refuse(f.reason, "JSON in a string: "+f.want)

@@ -176,7 +176,7 @@ func (w *facts) values(indent string, v *event.Vector) {
 func limitsOf(t *testing.T, d *datadriven.TestData) (l Limits) {
 	fields := map[string]*int{
 		"event": &l.EventBytes, "keys": &l.KeysPerEvent, "operators": &l.Operators, "sources": &l.Sources,
-		"depth": &l.Depth, "unknown": &l.UnknownKeys, "string": &l.StringBytes,
+		"depth": &l.Depth, "unknown": &l.UnknownKeys, "string": &l.StringBytes, "rejects": &l.RejectsInRow,
 	}
 	for _, arg := range d.CmdArgs {
 		f := fields[arg.Key]

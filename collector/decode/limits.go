@@ -9,6 +9,7 @@ type Limits struct {
 	Depth         int // nested objects and arrays in one element; more is refused as depth
 	UnknownKeys   int // metrics outside the catalog kept per event; the rest is counted in Stats.UnknownDropped
 	StringBytes   int // a longer query or run id is refused as too_large, any other string is cut
+	RejectsInRow  int // broken elements one after another in one body; the rest is then refused at once as too_many
 	TemplateBytes int // memory of the shape cache, all queries together; negative switches it off
 	InternBytes   int // memory of the table of strings, all queries together
 }
@@ -23,6 +24,7 @@ func DefaultLimits() Limits {
 		Depth:         32,
 		UnknownKeys:   256,
 		StringBytes:   4096,
+		RejectsInRow:  4096,
 		TemplateBytes: 32 << 20,
 		InternBytes:   16 << 20,
 	}
@@ -39,6 +41,7 @@ func (l Limits) withDefaults() Limits {
 		{&l.Depth, &d.Depth},
 		{&l.UnknownKeys, &d.UnknownKeys},
 		{&l.StringBytes, &d.StringBytes},
+		{&l.RejectsInRow, &d.RejectsInRow},
 		{&l.TemplateBytes, &d.TemplateBytes},
 		{&l.InternBytes, &d.InternBytes},
 	} {

@@ -15,7 +15,7 @@ func TestZeroLimitsAreTheDefaults(t *testing.T) {
 	if got := (Limits{}).withDefaults(); got != DefaultLimits() {
 		t.Errorf("got %+v, want %+v", got, DefaultLimits())
 	}
-	l := Limits{EventBytes: 1, KeysPerEvent: 2, Operators: 3, Sources: 4, Depth: 5, UnknownKeys: 6, StringBytes: 7, TemplateBytes: -1, InternBytes: 9}
+	l := Limits{EventBytes: 1, KeysPerEvent: 2, Operators: 3, Sources: 4, Depth: 5, UnknownKeys: 6, StringBytes: 7, RejectsInRow: 8, TemplateBytes: -1, InternBytes: 9}
 	if got := l.withDefaults(); got != l {
 		t.Errorf("limits that are set must stay: %+v became %+v", l, got)
 	}

@@ -198,7 +198,7 @@ func (c *shapeCache) stats() Stats {
 func (d *Decoder) elementByShape() outcome {
 	start, cache := d.c.i, d.pool.shapes
 	d.c.rec = nil
-	if cache.max < 0 {
+	if cache.max < 0 || d.c.b[start] != '{' {
 		return d.element()
 	}
 	key, ok := shapeKey(d.c.b[start:])
