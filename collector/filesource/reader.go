@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/stategauge/stategauge/collector"
 	"github.com/stategauge/stategauge/collector/decode"
@@ -194,9 +195,9 @@ func inFile(err error, original bool) error {
 	if !errors.As(err, &at) {
 		return err
 	}
-	text := at.Want
-	if at.Found != "" {
-		text += ", found " + at.Found
+	_, text, found := strings.Cut(at.Error(), ": ") // behind the place in the body
+	if !found {
+		text = at.Want
 	}
 	if original && at.Offset > 0 {
 		return fmt.Errorf("column %d: %s", at.Offset+1, text)

@@ -229,3 +229,80 @@ func TestASettingOutranksWhatFiguresShow(t *testing.T) {
 		t.Errorf("without it: changelog %s, spark %s", q.Changelog, q.Spark)
 	}
 }
+
+func TestTheFixOfHeavyCommitsFollowsTheirLargestPhase(t *testing.T) {
+	tests := map[string]struct {
+		key  string
+		say  string
+		more func(n int, b batch)
+	}{
+		"flush":      {"rocksdbCommitFlushLatency", "write buffer", nil},
+		"checkpoint": {"rocksdbCommitCheckpointLatency", "local disk", nil},
+		"compact":    {"rocksdbCommitCompactLatency", "compactOnCommit", nil},
+		"file sync":  {"rocksdbCommitFileSyncLatencyMs", "checkpoint location", nil},
+		"changelog off": {"rocksdbCommitFileSyncLatencyMs", "turn changelog checkpointing on", func(n int, b batch) {
+			metrics(b)["rocksdbBytesCopied"] = 5000 + n
+		}},
+		"heap": {"loadedMapCacheHitCount", "delta file per partition", func(_ int, b batch) {
+			operator(b)["customMetrics"] = map[string]any{"stateOnCurrentVersionSizeBytes": 9, "loadedMapCacheHitCount": 8}
+		}},
+	}
+	for name, tt := range tests {
+		s := newStream("q").add(0, 30, func(n int, b batch) {
+			metrics(b)["rocksdbCommitFileSyncLatencyMs"] = 800
+			operator(b)["commitTimeMs"], metrics(b)[tt.key] = 3900, 2900
+			if tt.more != nil {
+				tt.more(n, b)
+			}
+		})
+		fix := ""
+		for _, f := range examine(t, s.text()).Findings {
+			if f.Symptom == "commit-dominates" {
+				fix = f.Fix
+			}
+		}
+		if !strings.Contains(fix, tt.say) {
+			t.Errorf("%s: fix %q, want %q in it", name, fix, tt.say)
+		}
+	}
+}
+
+func TestSnapshotLagIsMeasuredByTheQuerysOwnSettings(t *testing.T) {
+	s := newStream("q").add(0, 60, func(_ int, b batch) { metrics(b)["SnapshotLastUploaded.partition_3_default"] = 9 })
+	env := `{"v":1,"sender":"s","seq":0,"type":"started","conf":{"` + confMinDeltas + `":"60","` + confBounded + `":"false"},` +
+		`"event":{"id":"id-q","runId":"run-q","name":"q","timestamp":"2031-02-03T04:00:00.000Z"}}` + "\n"
+	r := examine(t, env+s.text())
+	if diff := cmp.Diff([]string{"info posture"}, symptoms(r)); diff != "" {
+		t.Fatalf("60 deltas between snapshots explain a lag of 51: %s", diff)
+	}
+	if e := r.Findings[0].Evidence; len(e) != 1 || e[0] != "RocksDB's memory is not bounded (by its setting)" {
+		t.Errorf("evidence %q", e)
+	}
+}
+
+func TestAnIdleQueryShowsItsStateAndNoBatch(t *testing.T) {
+	s := newStream("q").add(5, 9, func(_ int, b batch) {
+		b["durationMs"] = map[string]any{"latestOffset": 1, "triggerExecution": 1}
+		b["numInputRows"], source(b)["numInputRows"] = 0, 0
+	})
+	q := examine(t, s.text()).Queries[0]
+	if q.Batches != 0 || q.Duration != nil || len(q.Phases) != 0 || q.IdleCopies != 4 || q.State != "idle" {
+		t.Errorf("%+v", q)
+	}
+	if o := q.Operators[0]; o.Rows == nil || *o.Rows != 5000 || o.CommitTask != nil || len(o.Commit) != 0 {
+		t.Errorf("an idle copy has levels, but its work is of an earlier batch: %+v", o)
+	}
+	if len(q.Notes) != 1 || !strings.Contains(q.Notes[0], "no batch ran") {
+		t.Errorf("notes %q", q.Notes)
+	}
+}
+
+func TestHiddenCommitsAreNotedAndNotJudged(t *testing.T) {
+	s := newStream("q").add(0, 30, func(_ int, b batch) {
+		metrics(b)["rocksdbCommitFileSyncLatencyMs"], metrics(b)["rocksdbBytesCopied"] = 0, 0
+	})
+	q := examine(t, s.text()).Queries[0]
+	if q.Changelog != "unknown" || !strings.Contains(strings.Join(q.Notes, "\n"), "asynchronous checkpointing hides them") {
+		t.Errorf("changelog %s, notes %q", q.Changelog, q.Notes)
+	}
+}

@@ -15,6 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stategauge/stategauge/collector"
+	"github.com/stategauge/stategauge/collector/filesource"
+	"github.com/stategauge/stategauge/collector/track"
 	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/rules"
 )
@@ -262,13 +265,20 @@ func TestOneRunOfManyQueriesIsBounded(t *testing.T) {
 }
 
 func TestQueriesBeyondTheTrackersLimitAreNotKept(t *testing.T) {
-	var text strings.Builder
-	for i := range 20_100 {
-		fmt.Fprintf(&text, `{"id":"q%d","runId":"r","name":"n","timestamp":"2031-02-03T04:05:06.000Z"}`+"\n", i)
+	r := newRunner(Options{})
+	c := track.DefaultConfig()
+	c.Queries = 5
+	r.tracker = track.New(c, nil)
+	for i := range 20 {
+		e := &event.Event{Kind: event.KindStarted, Query: event.QueryRef{ID: event.QueryID(fmt.Sprint(i))}, Run: "r", AtMs: int64(1000 + i)}
+		step := &collector.Step{Items: []collector.Item{{Event: e}}}
+		if err := r.step(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
 	}
-	r := examine(t, text.String())
-	if r.Events != 20_100 || len(r.Queries) != 20_000 {
-		t.Errorf("%d events, %d queries", r.Events, len(r.Queries))
+	rep := r.report(filesource.Summary{Events: 20})
+	if rep.Started != 20 || len(rep.Queries) != 5 || len(r.queries) != 5 {
+		t.Errorf("%d started, %d queries", rep.Started, len(rep.Queries))
 	}
 }
 
