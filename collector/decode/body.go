@@ -139,9 +139,9 @@ func (s *splitter) refuse(start, end int) *collector.Reject {
 
 // reject makes a Reject of the present element that names the place in the body.
 func (s *splitter) reject(reason collector.Reason, off int, want string) *collector.Reject {
-	e := &SyntaxError{Offset: off, Line: s.lineOf(off), Want: want, Found: -1}
+	e := &SyntaxError{Offset: off, Line: s.lineOf(off), Want: want}
 	if reason == collector.ReasonSyntax && off < len(s.body) {
-		e.Found = int(s.body[off])
+		e.Found = string(s.body[off : off+1])
 	}
 	return &collector.Reject{Index: s.index, Reason: reason, Err: e}
 }

@@ -14,15 +14,15 @@ type SyntaxError struct {
 	Offset int    // bytes from the start of the body
 	Line   int    // counted from 1
 	Want   string // what was expected, or what is wrong
-	Found  int    // the byte found there; -1 where there is none or where it does not matter
+	Found  string // the byte found there; empty where there is none or where it does not matter
 }
 
 // Error names the place in bytes and lines.
 func (e *SyntaxError) Error() string {
-	if e.Found < 0 {
+	if e.Found == "" {
 		return fmt.Sprintf("byte %d (line %d): %s", e.Offset, e.Line, e.Want)
 	}
-	return fmt.Sprintf("byte %d (line %d): %s, found %+q", e.Offset, e.Line, e.Want, string([]byte{byte(e.Found)}))
+	return fmt.Sprintf("byte %d (line %d): %s, found %+q", e.Offset, e.Line, e.Want, e.Found)
 }
 
 // fault is why a cursor stopped; the zero value means that it has not.
