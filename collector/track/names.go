@@ -11,9 +11,16 @@ type nameKey struct{ application, name string }
 
 func keyOfName(q *query) nameKey { return nameKey{q.ref.Application, q.ref.Name} }
 
+// maxNamesakes is how many queries of one name are watched for succession. A name
+// that more of them share tells no query from another, and looking through all of
+// them for each new one would cost the square of their number.
+const maxNamesakes = 64
+
 func (t *Tracker) name(q *query) {
-	if q.ref.Name != "" {
-		k := keyOfName(q)
+	if q.ref.Name == "" {
+		return
+	}
+	if k := keyOfName(q); len(t.names[k]) < maxNamesakes {
 		t.names[k] = append(t.names[k], q)
 	}
 }
