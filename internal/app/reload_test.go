@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -144,5 +145,42 @@ func TestLabelsOfTheRuleWinOverThoseOfTheConfiguration(t *testing.T) {
 	}
 	if !strings.HasPrefix(fmt.Sprint(got), "[{alertname") {
 		t.Error("labels are not sorted")
+	}
+}
+
+// TestTwoDaemonsGiveTheSameAlertTheSameLabels lets Alertmanager fold what a pair of
+// daemons says. They see the same events in requests of different sizes.
+func TestTwoDaemonsGiveTheSameAlertTheSameLabels(t *testing.T) {
+	one, two := start(t, testOptions(t)), start(t, testOptions(t))
+	raise := func(a *App, chunk int) {
+		s := newStream(1)
+		s.operators, s.stepMs = 2, 60_000
+		for s.batch < 700 {
+			if s.batch == 400 {
+				s.fileSyncMs *= 3
+			}
+			if code, _ := post(t, a, s.ndjson(chunk)); code != http.StatusOK {
+				t.Fatalf("status %d", code)
+			}
+		}
+	}
+	raise(one, 50)
+	raise(two, 20)
+	alertStates(t, one)
+	alertStates(t, two)
+	labels := func(a *App) (out []string) {
+		a.judge.ask(func() {
+			for _, al := range a.judge.engine.Alerts(nil) {
+				if al.State == rules.Firing {
+					out = append(out, fmt.Sprint(al.Labels))
+				}
+			}
+		})
+		sort.Strings(out)
+		return out
+	}
+	first, second := labels(one), labels(two)
+	if len(first) < 2 || fmt.Sprint(first) != fmt.Sprint(second) {
+		t.Errorf("alerts of one daemon %v, of the other %v", first, second)
 	}
 }
