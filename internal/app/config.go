@@ -32,6 +32,9 @@ type IntakeConfig struct {
 	KeysPerEvent      int              `yaml:"keys_per_event"` // keys of one event, all levels together
 	OperatorsPerEvent int              `yaml:"operators_per_event"`
 	SourcesPerEvent   int              `yaml:"sources_per_event"`
+	// ShapeCacheBytes is the memory for remembered event shapes, about 13 KB for each
+	// query: an event whose shape is remembered costs a third to decode.
+	ShapeCacheBytes strictyaml.Bytes `yaml:"shape_cache"`
 	// A query is forgotten so long after its last sign of life: where it ended
 	// cleanly, where it just fell silent, and where it failed or is overdue.
 	RetireEnded    strictyaml.Duration `yaml:"retire_ended"`
@@ -123,7 +126,8 @@ func DefaultConfig() Config {
 			MaxBodyBytes: 16 << 20, MaxDecodedBytes: 64 << 20, MaxInFlightBytes: 256 << 20,
 			MaxEventBytes: strictyaml.Bytes(limits.EventBytes), KeysPerEvent: limits.KeysPerEvent,
 			OperatorsPerEvent: limits.Operators, SourcesPerEvent: limits.Sources,
-			RetireEnded: strictyaml.Duration(time.Hour), RetireSilent: strictyaml.Duration(25 * time.Hour),
+			ShapeCacheBytes: 128 << 20,
+			RetireEnded:     strictyaml.Duration(time.Hour), RetireSilent: strictyaml.Duration(25 * time.Hour),
 			RetireTroubled: strictyaml.Duration(7 * 24 * time.Hour),
 		},
 		Alerting: AlertingConfig{ResendDelay: strictyaml.Duration(time.Minute), Timeout: strictyaml.Duration(10 * time.Second), QueueAlerts: 10000},

@@ -17,6 +17,10 @@ func limitsOf(c *IntakeConfig) decode.Limits {
 	l := decode.DefaultLimits()
 	l.EventBytes, l.KeysPerEvent = int(c.MaxEventBytes), c.KeysPerEvent
 	l.Operators, l.Sources = c.OperatorsPerEvent, c.SourcesPerEvent
+	l.TemplateBytes = int(c.ShapeCacheBytes)
+	if l.TemplateBytes == 0 {
+		l.TemplateBytes = -1 // off: a zero limit would be the decoder's default
+	}
 	return l
 }
 

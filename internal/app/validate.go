@@ -120,6 +120,7 @@ func (v *validator) intake(c *IntakeConfig) {
 	} {
 		v.must(n.is > 0, "intake."+n.key, "%s must be more than 0", n.key)
 	}
+	v.must(c.ShapeCacheBytes >= 0, "intake.shape_cache", "shape_cache must not be negative")
 	v.must(c.MaxInFlightBytes > c.MaxDecodedBytes, "intake.max_in_flight", "max_in_flight (%d bytes) must exceed max_decoded (%d bytes)", c.MaxInFlightBytes, c.MaxDecodedBytes)
 }
 
