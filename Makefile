@@ -61,7 +61,7 @@ e2e:
 
 ## lint: formatting, go vet, staticcheck, golangci-lint, the house rules
 lint: tools
-	@out=$$($(BIN)/gofumpt -l cmd collector configs event exporter internal rules); \
+	@out=$$($(BIN)/gofumpt -l $$($(GO) list -f '{{.Dir}}' ./...)); \
 	  if [ -n "$$out" ]; then echo "gofumpt would change:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(BIN)/staticcheck ./...
@@ -69,7 +69,7 @@ lint: tools
 	$(GO) test ./internal/lint
 
 fmt: tools
-	$(BIN)/gofumpt -l -w cmd collector configs event exporter internal rules
+	$(BIN)/gofumpt -l -w $$($(GO) list -f '{{.Dir}}' ./...)
 
 ## fuzz: every fuzz target for FUZZTIME
 fuzz:
