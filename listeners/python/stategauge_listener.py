@@ -13,6 +13,7 @@ lost server for minutes, and what is queued must go out meanwhile. Whatever fail
 and logged, at most once a minute, and never reaches Spark.
 """
 
+import _thread
 import atexit
 import email.utils
 import gzip
@@ -741,13 +742,15 @@ class _Http:
 
     def __init__(self, settings: _Settings) -> None:
         self._settings = settings
-        self._opener = urllib.request.build_opener(_NoRedirect())
+        self._opener: Optional[urllib.request.OpenerDirector] = None
 
     def post(self, lines: List[bytes]) -> _Answer:
         """Sends lines of NDJSON and waits for the answer, for a bounded time."""
         try:
             body = gzip.compress(b"\n".join(lines) + b"\n", 4)
             request = urllib.request.Request(self._settings.url, body, self._headers())
+            if self._opener is None:  # here, because it looks for proxies and certificates
+                self._opener = urllib.request.build_opener(_NoRedirect())
             with self._opener.open(request, timeout=self._settings.read_timeout) as response:
                 return _Answer("delivered", rejected=_rejected(response.read(1 << 20), len(lines)))
         except urllib.error.HTTPError as error:
@@ -867,10 +870,12 @@ class _Pipeline:
         with self._start:
             if self._started:
                 return
-            self._started = True
-            for run in (self._ask_loop, self._send_loop):
-                threading.Thread(target=run, name="stategauge" + run.__name__, daemon=True).start()
+            # threading.Thread.start waits until the new thread runs: milliseconds on a busy driver,
+            # and Spark is waiting for us.
+            _thread.start_new_thread(self._send_loop, ())
+            _thread.start_new_thread(self._ask_loop, ())
             atexit.register(self._at_exit)
+            self._started = True
 
     def _at_exit(self) -> None:
         self.close(self._settings.stop_timeout)
@@ -878,6 +883,7 @@ class _Pipeline:
     # The thread that asks Spark.
 
     def _ask_loop(self) -> None:
+        threading.current_thread().name = "stategauge-ask"
         beat_at = time.monotonic()
         while not self._stop.is_set():
             try:
@@ -909,6 +915,7 @@ class _Pipeline:
     # The thread that sends.
 
     def _send_loop(self) -> None:
+        threading.current_thread().name = "stategauge-send"
         # The application's name becomes a label: the first event must not go without it.
         self._facts.known.wait(3.0)
         while not self._stop.is_set():
@@ -928,7 +935,7 @@ class _Pipeline:
     def _render(self) -> None:
         for item in iter(self._queue.next_fresh, None):
             event = item.event
-            if event is None:  # made room a moment ago
+            if item.gone:  # it made room a moment ago
                 continue
             try:
                 run, body = _render(item.kind, event)
