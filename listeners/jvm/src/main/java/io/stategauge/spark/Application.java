@@ -1,7 +1,9 @@
 package io.stategauge.spark;
 
 import java.io.IOException;
-import java.util.List;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -13,24 +15,31 @@ final class Application {
   /** Events of the same shutdown come on another thread; this long without one is their end. */
   private static final long QUIET_MS = 300;
 
+  private static final long FIRST_BACKOFF_MS = 500;
+
   private static Application shared;
 
   private final Settings settings;
   private final SparkFacts facts;
   private final Pipeline pipeline;
-  private final CallbackTimer timer = new CallbackTimer();
   private final QuietLog log = new QuietLog(LOG::warn, System::currentTimeMillis);
+  private final Thread hook = new Thread(this::endWithTheJvm, "stategauge-shutdown");
+  private final CountDownLatch done = new CountDownLatch(1);
+  private final CallbackTimer wall = new CallbackTimer();
+  private final CallbackTimer cpu = new CallbackTimer();
+  private final ThreadMXBean threads;
   private volatile boolean ended;
 
   private Application(Settings settings) throws IOException {
     this.settings = settings;
+    this.threads = settings.debug ? ManagementFactory.getThreadMXBean() : null;
     this.facts = new SparkFacts(this::end);
     Transport transport = settings.kafkaTopic == null ? new HttpTransport(settings) : new KafkaTransport(settings);
-    this.pipeline = new Pipeline(settings, facts, transport);
+    this.pipeline = new Pipeline(settings, facts, transport, FIRST_BACKOFF_MS);
   }
 
   /**
-   * Returns the application that runs, makes and starts it if there is none.
+   * Returns the application that runs; makes and starts it if there is none.
    *
    * @return null where the settings name no place to send to
    * @throws IOException if the transport cannot be made
@@ -39,8 +48,7 @@ final class Application {
     if (shared != null && !shared.ended) {
       return shared;
     }
-    List<String> faults = settings.faults;
-    faults.forEach(fault -> LOG.warn("stategauge: {}", fault));
+    settings.faults.forEach(fault -> LOG.warn("stategauge: {}", fault));
     if (!settings.isUsable()) {
       return null;
     }
@@ -50,16 +58,28 @@ final class Application {
   }
 
   private void start() {
-    facts.noteSessions(); // also loads what the first callback would otherwise have to load
+    warmUp();
     pipeline.start();
-    Thread last = new Thread(this::end, "stategauge-shutdown");
-    Runtime.getRuntime().addShutdownHook(last);
+    Runtime.getRuntime().addShutdownHook(hook);
     LOG.info("stategauge: sending the events of streaming queries to {}", settings.destination());
+  }
+
+  /** Loads what the first callback, on a query's own thread, would otherwise have to load. */
+  private void warmUp() {
+    facts.noteSessions();
+    EventQueue scratch = new EventQueue(1, Long.MAX_VALUE);
+    for (int i = 0; i < 100; i++) {
+      scratch.offer(new Entry(Entry.Kind.STARTED, this, System.currentTimeMillis()));
+      time(new CallbackTimer(), new CallbackTimer(), () -> {});
+    }
   }
 
   /** Takes an event in. Neither waits nor fails. */
   void offer(Entry.Kind kind, Object event) {
-    long began = System.nanoTime();
+    time(wall, cpu, () -> take(kind, event));
+  }
+
+  private void take(Entry.Kind kind, Object event) {
     try {
       if (kind == Entry.Kind.STARTED) {
         facts.noteSessions();
@@ -68,7 +88,19 @@ final class Application {
     } catch (RuntimeException | LinkageError e) {
       log.say("stategauge: cannot take an event in: " + Redaction.message(String.valueOf(e)));
     }
-    timer.add(System.nanoTime() - began);
+  }
+
+  /** Measures a callback's body: on the wall clock, and what this thread itself worked. */
+  private void time(CallbackTimer onTheWall, CallbackTimer onTheCpu, Runnable body) {
+    if (threads == null) {
+      body.run();
+      return;
+    }
+    long cpuBegan = threads.getCurrentThreadCpuTime();
+    long began = System.nanoTime();
+    body.run();
+    onTheWall.add(System.nanoTime() - began);
+    onTheCpu.add(threads.getCurrentThreadCpuTime() - cpuBegan);
   }
 
   /** Sends what waits, within the limit for it, and lets go of everything. Once. */
@@ -87,7 +119,29 @@ final class Application {
     }
     if (settings.debug) {
       long tookMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
-      LOG.warn("stategauge: {}; {}; last flush {} ms", timer, pipeline.report(), tookMs);
+      LOG.warn("stategauge: callbacks: {}; of it CPU: {}; {}; last flush {} ms", wall, cpu, pipeline.report(), tookMs);
+    }
+    done.countDown();
+    unhook();
+  }
+
+  /** Leaves Spark the time to end the application itself, whose last events would else be missed. */
+  private void endWithTheJvm() {
+    try {
+      if (done.await(settings.stopMs / 2, TimeUnit.MILLISECONDS)) {
+        return;
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    end();
+  }
+
+  private void unhook() {
+    try {
+      Runtime.getRuntime().removeShutdownHook(hook);
+    } catch (IllegalStateException e) {
+      // The JVM is shutting down already.
     }
   }
 }

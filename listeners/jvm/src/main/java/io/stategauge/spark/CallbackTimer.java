@@ -32,7 +32,7 @@ final class CallbackTimer {
   @Override
   public String toString() {
     return String.format(
-        "callbacks: %d calls, p50 %.1f us, p99 %.1f us, longest %.1f us",
+        "%d calls, p50 %.1f us, p99 %.1f us, longest %.1f us",
         calls.get(), quantile(0.5) / 1e3, quantile(0.99) / 1e3, quantile(1) / 1e3);
   }
 }

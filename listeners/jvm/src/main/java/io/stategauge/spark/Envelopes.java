@@ -4,6 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -88,7 +89,7 @@ final class Envelopes {
       return out;
     }
     for (DriverFacts.ActiveQuery query : active) {
-      out.add(heartbeat(query.id, java.util.Collections.singletonList(query), atMs));
+      out.add(heartbeat(query.id, Collections.singletonList(query), atMs));
     }
     return out;
   }

@@ -15,8 +15,7 @@ import org.slf4j.LoggerFactory;
  */
 final class Pipeline {
   private static final Logger LOG = LoggerFactory.getLogger("io.stategauge.spark");
-  private static final long FIRST_BACKOFF_MS = 500;
-  private static final long MAX_BACKOFF_MS = 30_000;
+  private static final int MAX_BACKOFF_MS = 30_000;
   private static final long HURRIED_BACKOFF_MS = 200;
   private static final long IDLE_MS = 1_000;
 
@@ -26,8 +25,7 @@ final class Pipeline {
   private final Envelopes envelopes;
   private final EventQueue queue;
   private final QuietLog log = new QuietLog(LOG::warn, System::currentTimeMillis);
-  private final Backoff backoff =
-      new Backoff(FIRST_BACKOFF_MS, MAX_BACKOFF_MS, () -> ThreadLocalRandom.current().nextDouble());
+  private final Backoff backoff;
   private final AtomicLong interruptions = new AtomicLong();
   private final AtomicLong sent = new AtomicLong();
   private final AtomicLong failures = new AtomicLong();
@@ -36,12 +34,18 @@ final class Pipeline {
   private volatile boolean closed;
   private int batchLimit;
 
-  Pipeline(Settings settings, DriverFacts facts, Transport transport) {
+  /**
+   * Makes a pipeline that {@link #start} sets going.
+   *
+   * @param firstBackoffMs the wait after a first failed attempt, in milliseconds
+   */
+  Pipeline(Settings settings, DriverFacts facts, Transport transport, long firstBackoffMs) {
     this.settings = settings;
     this.facts = facts;
     this.transport = transport;
     this.envelopes = new Envelopes(UUID.randomUUID().toString(), settings.cluster, facts);
     this.queue = new EventQueue(settings.queueEvents, settings.queueBytes);
+    this.backoff = new Backoff(firstBackoffMs, MAX_BACKOFF_MS, () -> ThreadLocalRandom.current().nextDouble());
     this.batchLimit = settings.batchEvents;
     this.renderer = daemon("stategauge-renderer", this::render);
     this.courier = daemon("stategauge-sender", this::carry);
@@ -79,6 +83,12 @@ final class Pipeline {
     renderer.interrupt();
     courier.interrupt();
     transport.close();
+  }
+
+  /** Waits until both threads have ended. */
+  void join() throws InterruptedException {
+    renderer.join();
+    courier.join();
   }
 
   boolean isClosed() {

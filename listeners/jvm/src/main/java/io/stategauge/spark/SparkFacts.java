@@ -3,6 +3,7 @@ package io.stategauge.spark;
 import java.lang.ref.WeakReference;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -19,7 +20,7 @@ final class SparkFacts implements DriverFacts {
   /** The settings that decide how figures are read. Nothing else of the conf ever leaves. */
   static final List<String> CONF =
       Collections.unmodifiableList(
-          java.util.Arrays.asList(
+          Arrays.asList(
               "spark.sql.streaming.stateStore.providerClass",
               "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled",
               "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage",
@@ -133,11 +134,6 @@ final class SparkFacts implements DriverFacts {
       return (String) Reflect.invoke(get, conf, key);
     } catch (NoSuchElementException e) {
       return null;
-    } catch (RuntimeException e) {
-      if (e.getClass().getName().endsWith("SparkNoSuchElementException")) {
-        return null;
-      }
-      throw e;
     }
   }
 
