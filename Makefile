@@ -17,7 +17,7 @@ INFO      = github.com/prometheus/common/version
 LDFLAGS   = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Revision=$(REVISION)
 
 .DEFAULT_GOAL := build
-.PHONY: setup tools servers build run test e2e lint fmt fuzz bench generate clean
+.PHONY: setup tools servers build run test e2e lint fmt fuzz bench generate listeners spark spark-capture clean
 
 ## setup: everything that development needs
 setup: tools servers
@@ -90,6 +90,19 @@ bench:
 ## generate: what is made from the catalog: docs/metrics.md and the golden files
 generate:
 	$(GO) test ./event -update -count=1
+
+## listeners: build and test both listeners (Java 17, Maven, Python 3)
+listeners:
+	mvn -q -B -f listeners/jvm/pom.xml package
+	python3 -m unittest discover -q -s listeners/python/tests
+
+## spark: a live job for each listener into the daemon, figures compared with Spark's own
+spark:
+	python3 -B listeners/integration/live.py
+
+## spark-capture: real Spark streams as fixtures, testdata/spark (an hour)
+spark-capture:
+	python3 -B listeners/integration/capture.py
 
 clean:
 	rm -rf bin dist stategauge coverage.out fuzz.log

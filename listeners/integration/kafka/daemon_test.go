@@ -216,11 +216,6 @@ func (d *daemon) count(name string, labels ...string) float64 {
 	return n
 }
 
-// executed is how many events were applied and were no repetition.
-func (d *daemon) executed() (float64, error) {
-	return d.series("stategauge_events_total", "source", "kafka", "outcome", "executed")
-}
-
 // hasAll waits until the daemon has applied each event of f once, from the batches
 // first on, shows no lag, is well and has committed.
 func (d *daemon) hasAll(f *feed, group string, first ...int64) {
