@@ -94,7 +94,8 @@ generate:
 ## listeners: build and test both listeners (Java 17, Maven, Python 3)
 listeners:
 	mvn -q -B -f listeners/jvm/pom.xml package
-	python3 -m unittest discover -q -s listeners/python/tests
+	python3 -B -m unittest discover -q -s listeners/python/tests
+	python3 -B -m unittest discover -q -s listeners/integration/tests
 
 ## spark: a live job for each listener into the daemon, figures compared with Spark's own
 spark:

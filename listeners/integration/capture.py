@@ -52,9 +52,17 @@ class Capture:
         log = self.folder / "eventlog"
         conf = leg.COMMON | self.run.conf | leg.log_conf(log, self.run.codec) | part.conf
         conf |= leg.listener_conf(self.jar, url)
-        return {"app": "orders-" + self.run.name, "query": self.run.name.replace("-", "_"), "job": self.run.job,
-                "conf": conf, "events": str(self.events), "batches": part.batches,
-                "seconds": 120 + 5 * part.batches, "eventlog": str(log), **self.run.spec}
+        return {
+            "app": "orders-" + self.run.name,
+            "query": self.run.name.replace("-", "_"),
+            "job": self.run.job,
+            "conf": conf,
+            "events": str(self.events),
+            "batches": part.batches,
+            "seconds": 120 + 5 * part.batches,
+            "eventlog": str(log),
+            **self.run.spec,
+        }
 
     def start(self, number, url):
         return leg.start(self.run.version, self.spec(number, url), self.folder, f"leg-{number}")
@@ -107,8 +115,15 @@ def keep(run, folder, reports, out):
     shutil.rmtree(f"{base}.eventlog", ignore_errors=True)
     shutil.copytree(folder / "eventlog", f"{base}.eventlog", ignore=shutil.ignore_patterns(".*.crc"))
     open_modes(base)
-    metadata = {"name": run.name, "version": run.version, "job": run.job, "about": run.about,
-                "eventLogCodec": run.codec, "spec": run.spec, "legs": reports}
+    metadata = {
+        "name": run.name,
+        "version": run.version,
+        "job": run.job,
+        "about": run.about,
+        "eventLogCodec": run.codec,
+        "spec": run.spec,
+        "legs": reports,
+    }
     pathlib.Path(f"{base}.json").write_text(json.dumps(metadata, indent=1) + "\n")
 
 
@@ -133,8 +148,10 @@ def capture(run, work, out, jar):
 
 def shortened(run, batches):
     """The same run with fewer batches, and what is done to it done early."""
-    legs = tuple(dataclasses.replace(part, batches=min(part.batches, batches), after=part.after and batches // 3)
-                 for part in run.legs)
+    legs = tuple(
+        dataclasses.replace(part, batches=min(part.batches, batches), after=part.after and batches // 3)
+        for part in run.legs
+    )
     spec = run.spec | {key: batches // 3 for key in ("kill_at", "fail_at") if key in run.spec}
     return dataclasses.replace(run, legs=legs, spec=spec)
 

@@ -11,8 +11,13 @@ import pathlib
 # Lines of other kinds that stay, from the beginning of the log.
 OTHERS = 40
 
-KEPT = ("SparkListenerLogStart", "SparkListenerApplication", "SparkListenerExecutor",
-        "SparkListenerResourceProfileAdded", "org.apache.spark.sql.streaming.StreamingQueryListener")
+KEPT = (
+    "SparkListenerLogStart",
+    "SparkListenerApplication",
+    "SparkListenerExecutor",
+    "SparkListenerResourceProfileAdded",
+    "org.apache.spark.sql.streaming.StreamingQueryListener",
+)
 
 CODECS = {"zstd": "ZStdCompressionCodec", "lz4": "LZ4CompressionCodec", "snappy": "SnappyCompressionCodec"}
 

@@ -42,8 +42,14 @@ def lock(name):
 
 def run(*command, **options):
     """Runs a command and raises with its output when it fails."""
-    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, text=True, **options)
+    done = subprocess.run(
+        [str(c) for c in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        **options,
+    )
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}: exit status {done.returncode}\n{done.stdout[-4000:]}")
     return done.stdout
@@ -82,8 +88,16 @@ def jars(profile):
 
     def install(folder):
         print(f"fetching the jars of {profile}", flush=True)
-        run("mvn", "-q", "-B", "-f", HERE / "pom.xml", f"-P{profile}", "dependency:copy-dependencies",
-            f"-DoutputDirectory={folder}")
+        run(
+            "mvn",
+            "-q",
+            "-B",
+            "-f",
+            HERE / "pom.xml",
+            f"-P{profile}",
+            "dependency:copy-dependencies",
+            f"-DoutputDirectory={folder}",
+        )
 
     return once(f"jars/{profile}", install)
 

@@ -37,8 +37,11 @@ class Recorder(StreamingQueryListener):
         os.write(self.file, (neutral.text(text) + "\n").encode())
 
     def onQueryStarted(self, event):
-        self.write(json.dumps({"id": str(event.id), "runId": str(event.runId), "name": event.name,
-                               "timestamp": event.timestamp}))
+        self.write(
+            json.dumps(
+                {"id": str(event.id), "runId": str(event.runId), "name": event.name, "timestamp": event.timestamp}
+            )
+        )
 
     def onQueryProgress(self, event):
         self.write(event.progress.json)
@@ -50,8 +53,16 @@ class Recorder(StreamingQueryListener):
         self.write(json.dumps({"id": str(event.id), "runId": str(event.runId), "timestamp": event.timestamp}))
 
     def onQueryTerminated(self, event):
-        self.write(json.dumps({"id": str(event.id), "runId": str(event.runId), "exception": event.exception,
-                               "errorClassOnException": getattr(event, "errorClassOnException", None)}))
+        self.write(
+            json.dumps(
+                {
+                    "id": str(event.id),
+                    "runId": str(event.runId),
+                    "exception": event.exception,
+                    "errorClassOnException": getattr(event, "errorClassOnException", None),
+                }
+            )
+        )
         self.terminated += 1
 
 
@@ -129,7 +140,9 @@ class Run:
         recent = [json.loads(neutral.text(p.json())) for p in jvm_query.recentProgress()]
         failed = self.query.exception()
         return {
-            "id": str(self.query.id), "runId": str(self.query.runId), "name": self.query.name,
+            "id": str(self.query.id),
+            "runId": str(self.query.runId),
+            "name": self.query.name,
             "failed": failed is not None,
             "lastProgress": recent[-1] if recent else None,
             "recentIdle": [p for p in recent if "addBatch" not in p.get("durationMs", {})][:8],
@@ -157,8 +170,11 @@ def main(path):
     if feed:
         feed.stop()
     report = {
-        "sparkVersion": spark.version, "master": spec.get("master", "local[2]"),
-        "appId": spark.sparkContext.applicationId, "appName": spec["app"], "job": spec["job"],
+        "sparkVersion": spark.version,
+        "master": spec.get("master", "local[2]"),
+        "appId": spark.sparkContext.applicationId,
+        "appName": spec["app"],
+        "job": spec["job"],
         "conf": {k: v for k, v in spec["conf"].items() if k.startswith(("spark.sql.", "spark.stategauge."))},
     }
     report["query"] = run.report()

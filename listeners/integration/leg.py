@@ -50,8 +50,11 @@ def state_conf(changelog=None, bounded=None, provider="rocksdb", **more):
 def log_conf(folder, codec):
     """Confs of an event log: rolling and compressed by a codec, or one plain file."""
     folder.mkdir(parents=True, exist_ok=True)
-    conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{folder}",
-            "spark.eventLog.compress": str(codec is not None).lower()}
+    conf = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": f"file://{folder}",
+        "spark.eventLog.compress": str(codec is not None).lower(),
+    }
     if codec:
         conf |= {"spark.eventLog.rolling.enabled": "true", "spark.eventLog.compression.codec": codec}
     else:
@@ -61,8 +64,11 @@ def log_conf(folder, codec):
 
 def listener_conf(jar, url=None, **kafka):
     """Confs that switch our JVM listener on, over HTTP or over Kafka."""
-    conf = {"spark.sql.streaming.streamingQueryListeners": LISTENER, "spark.jars": str(jar),
-            "spark.stategauge.heartbeat.interval": "10s"}
+    conf = {
+        "spark.sql.streaming.streamingQueryListeners": LISTENER,
+        "spark.jars": str(jar),
+        "spark.stategauge.heartbeat.interval": "10s",
+    }
     if url:
         conf["spark.stategauge.url"] = url
     if kafka:
@@ -74,9 +80,14 @@ def listener_conf(jar, url=None, **kafka):
 
 def neutral_pairs(folder):
     """What is replaced in everything that is kept, by what."""
-    return [(str(folder), "/srv/stream"), (str(install.cache_dir()), "/opt/cache"),
-            (str(install.ROOT), "/opt/stategauge"), (str(pathlib.Path.home()), "/home/spark"),
-            (socket.gethostname(), "driver-1"), (own_address(), "192.0.2.10")]
+    return [
+        (str(folder), "/srv/stream"),
+        (str(install.cache_dir()), "/opt/cache"),
+        (str(install.ROOT), "/opt/stategauge"),
+        (str(pathlib.Path.home()), "/home/spark"),
+        (socket.gethostname(), "driver-1"),
+        (own_address(), "192.0.2.10"),
+    ]
 
 
 def own_address():
@@ -95,13 +106,28 @@ def start(version, spec, folder, name="job"):
     path.write_text(json.dumps(spec, indent=1))
     python = install.spark(version)
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "STATEGAUGE_"))}
-    env |= {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_LOCAL_HOSTNAME": "localhost", "SPARK_LOCAL_DIRS": str(folder / "local"),
-            "SPARK_WORKER_DIR": str(folder / "worker"), "SPARK_USER": "spark", "HADOOP_USER_NAME": "spark",
-            "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"}
+    env |= {
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_HOSTNAME": "localhost",
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_WORKER_DIR": str(folder / "worker"),
+        "SPARK_USER": "spark",
+        "HADOOP_USER_NAME": "spark",
+        "PYTHONPATH": str(HERE),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     with open(folder / f"{name}.log", "w") as log:
-        return subprocess.Popen([python, HERE / "jobs.py", path], stdout=log, stderr=subprocess.STDOUT,
-                                stdin=subprocess.DEVNULL, env=env, cwd=folder, start_new_session=True)
+        return subprocess.Popen(
+            [python, HERE / "jobs.py", path],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=env,
+            cwd=folder,
+            start_new_session=True,
+        )
 
 
 def end(processes):

@@ -97,15 +97,22 @@ class Live:
 
     def spec(self, url):
         conf = leg.COMMON | leg.state_conf(self.job.changelog, False)
-        spec = {"app": "live-" + self.job.name, "query": self.job.name.replace("-", "_"), "job": self.job.job,
-                "batches": 20, "events": str(self.events), "seconds": 240}
+        spec = {
+            "app": "live-" + self.job.name,
+            "query": self.job.name.replace("-", "_"),
+            "job": self.job.job,
+            "batches": 20,
+            "events": str(self.events),
+            "seconds": 240,
+        }
         match self.job.listener:
             case "jvm-http":
                 conf |= leg.listener_conf(install.listener_jar(), url)
             case "jvm-kafka":
                 clients = sorted(install.jars("clients").glob("*.jar"))
-                conf |= leg.listener_conf(install.listener_jar(), brokers=self.bench.kafka.address, topic=TOPIC,
-                                          clients=clients)
+                conf |= leg.listener_conf(
+                    install.listener_jar(), brokers=self.bench.kafka.address, topic=TOPIC, clients=clients
+                )
             case "python-http":
                 spec |= {"python_url": url, "python_path": str(install.ROOT / "listeners" / "python")}
         return spec | {"conf": conf} | self.job.spec
@@ -125,15 +132,27 @@ class Live:
         samples = self.bench.prometheus.query(f'{{query_id="{batches[0]["id"]}"}}')
         self.faults += expected.compare(want.values, samples)
         conf = "changelog " + ("on" if self.job.changelog else "off")
-        return (self.job.version, self.job.job, self.job.listener, conf, len(told), len(sent),
-                self.decoded() - self.before, len(want.values), len(self.faults))
+        return (
+            self.job.version,
+            self.job.job,
+            self.job.listener,
+            conf,
+            len(told),
+            len(sent),
+            self.decoded() - self.before,
+            len(want.values),
+            len(self.faults),
+        )
 
     def await_daemon(self, batches):
         """Waits until the daemon knows the query's end and Prometheus has seen it."""
         query = batches[0]["id"]
         ends = "failed" if self.job.job == "fail" else "terminated"
-        servers.await_true(f"{self.job.name}: the query's end", lambda:
-                           self.bench.daemon.queries().get(query, {}).get("state") == ends, 60)
+        servers.await_true(
+            f"{self.job.name}: the query's end",
+            lambda: self.bench.daemon.queries().get(query, {}).get("state") == ends,
+            60,
+        )
         state = f'spark_streaming_query_state{{query_id="{query}",state="{ends}"}}'
         servers.await_true("a scrape", lambda: self.bench.prometheus.value(state) == 1, 30)
         self.status = self.bench.daemon.queries()[query]

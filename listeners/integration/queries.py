@@ -21,8 +21,9 @@ SKEWED = "cast(pow(pmod(hash(value), 100000) / 100000.0D, 3) * {keys} as int)"
 
 def rate(spark, spec):
     """Rows with `timestamp`, `value` and a skewed `key`; of `late` rows one is 30 s late."""
-    rows = (spark.readStream.format("rate").option("rowsPerSecond", spec.get("rows", 500))
-            .option("numPartitions", 2).load())
+    rows = (
+        spark.readStream.format("rate").option("rowsPerSecond", spec.get("rows", 500)).option("numPartitions", 2).load()
+    )
     each = spec.get("late", 500)
     late = F.expr(f"if(value % {each} = {each - 1}, timestamp - interval 30 seconds, timestamp)")
     return rows.withColumn("timestamp", late).withColumn("key", F.expr(SKEWED.format(keys=spec.get("keys", 5000))))
@@ -38,9 +39,11 @@ def files(spark, spec):
 
 def aggregation(rows):
     """Counts and sums per key and window."""
-    return (rows.withWatermark("timestamp", "10 seconds")
-            .groupBy(F.window("timestamp", "10 seconds"), "key")
-            .agg(F.count("*").alias("n"), F.sum("value").alias("total")))
+    return (
+        rows.withWatermark("timestamp", "10 seconds")
+        .groupBy(F.window("timestamp", "10 seconds"), "key")
+        .agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    )
 
 
 def dedupe(spark, spec):
@@ -55,16 +58,22 @@ def join(spark, spec):
     right = rate(spark, spec).withWatermark("timestamp", "10 seconds")
     left = left.select(F.col("value").alias("order_id"), F.col("timestamp").alias("ordered"))
     right = right.select(F.col("value").alias("paid_id"), F.col("timestamp").alias("paid"))
-    return left.join(right, F.expr(
-        "order_id = paid_id and paid between ordered - interval 5 seconds and ordered + interval 5 seconds"))
+    return left.join(
+        right,
+        F.expr("order_id = paid_id and paid between ordered - interval 5 seconds and ordered + interval 5 seconds"),
+    )
 
 
 def sessions(spark, spec):
     """transformWithState: a count, a list, a map and a timer per key, all with a time to live."""
     import processor
 
-    return (rate(spark, spec).select("key", "value").groupBy("key")
-            .transformWithStateInPandas(processor.Sessions(), processor.OUTPUT, "Update", "ProcessingTime"))
+    return (
+        rate(spark, spec)
+        .select("key", "value")
+        .groupBy("key")
+        .transformWithStateInPandas(processor.Sessions(), processor.OUTPUT, "Update", "ProcessingTime")
+    )
 
 
 def failing(spark, spec):
@@ -102,10 +111,13 @@ def two_actions(batch, _batch_id):
 def writer(spark, spec):
     """The DataStreamWriter of a job, with name, checkpoint and trigger; not started."""
     job = spec["job"]
-    out = (QUERIES[job](spark, spec).writeStream.queryName(spec["query"])
-           .outputMode(MODES.get(job, "update"))
-           .option("checkpointLocation", f"file://{spec['dir']}/checkpoint")
-           .trigger(processingTime=spec.get("trigger", "1 second")))
+    out = (
+        QUERIES[job](spark, spec)
+        .writeStream.queryName(spec["query"])
+        .outputMode(MODES.get(job, "update"))
+        .option("checkpointLocation", f"file://{spec['dir']}/checkpoint")
+        .trigger(processingTime=spec.get("trigger", "1 second"))
+    )
     return out.foreachBatch(two_actions) if job == "foreach" else out.format("noop")
 
 

@@ -53,8 +53,9 @@ class Server:
         self.name, self.folder = name, pathlib.Path(folder)
         self.log = self.folder / f"{name}.log"
         with open(self.log, "w") as log:
-            self.process = subprocess.Popen([str(c) for c in command], stdout=log, stderr=subprocess.STDOUT,
-                                            stdin=subprocess.DEVNULL, cwd=folder)
+            self.process = subprocess.Popen(
+                [str(c) for c in command], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder
+            )
 
     def ready(self, check, seconds=60):
         def alive_and_ready():
@@ -124,9 +125,13 @@ group.initial.rebalance.delay.ms=0
     def messages(self, topic):
         """Every value in a topic."""
         tool = self.java("org.apache.kafka.tools.consumer.ConsoleConsumer")
-        done = subprocess.run([*tool, "--bootstrap-server", self.address, "--topic", topic, "--from-beginning",
-                               "--timeout-ms", "8000"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                              text=True, check=False)
+        done = subprocess.run(
+            [*tool, "--bootstrap-server", self.address, "--topic", topic, "--from-beginning", "--timeout-ms", "8000"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        )
         return [line for line in done.stdout.splitlines() if line.startswith("{")]
 
 
@@ -138,9 +143,17 @@ class Alertmanager(Server):
         self.url = f"http://{LOOPBACK}:{port}"
         config = pathlib.Path(folder) / "alertmanager.yml"
         config.write_text("route: {receiver: none}\nreceivers: [{name: none}]\n")
-        super().__init__("alertmanager", [
-            program("prometheus-alertmanager", "alertmanager"), f"--config.file={config}",
-            f"--storage.path={folder}/am", f"--web.listen-address={LOOPBACK}:{port}", "--cluster.listen-address="], folder)
+        super().__init__(
+            "alertmanager",
+            [
+                program("prometheus-alertmanager", "alertmanager"),
+                f"--config.file={config}",
+                f"--storage.path={folder}/am",
+                f"--web.listen-address={LOOPBACK}:{port}",
+                "--cluster.listen-address=",
+            ],
+            folder,
+        )
         self.ready(lambda: get(self.url + "/-/ready"))
 
     def alerts(self):
@@ -155,11 +168,24 @@ class Prometheus(Server):
         port = free_port()
         self.url = f"http://{LOOPBACK}:{port}"
         config = pathlib.Path(folder) / "prometheus.yml"
-        config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": [
-            {"job_name": "stategauge", "static_configs": [{"targets": [target]}]}]}))
-        super().__init__("prometheus", [
-            program("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={folder}/tsdb",
-            f"--web.listen-address={LOOPBACK}:{port}"], folder)
+        config.write_text(
+            json.dumps(
+                {
+                    "global": {"scrape_interval": "1s"},
+                    "scrape_configs": [{"job_name": "stategauge", "static_configs": [{"targets": [target]}]}],
+                }
+            )
+        )
+        super().__init__(
+            "prometheus",
+            [
+                program("prometheus"),
+                f"--config.file={config}",
+                f"--storage.tsdb.path={folder}/tsdb",
+                f"--web.listen-address={LOOPBACK}:{port}",
+            ],
+            folder,
+        )
         self.ready(lambda: get(self.url + "/-/ready"))
 
     def query(self, expression):
@@ -181,13 +207,19 @@ class Daemon(Server):
         self.url = "http://" + self.address
         config = pathlib.Path(folder) / "stategauge.yml"
         # JSON is YAML.
-        config.write_text(json.dumps({
-            "kafka": {"brokers": [brokers], "topics": [topic], "group": "live", "watch_interval": "1s"},
-            "alerting": {"alertmanagers": [{"url": alertmanager}]}}))
+        config.write_text(
+            json.dumps(
+                {
+                    "kafka": {"brokers": [brokers], "topics": [topic], "group": "live", "watch_interval": "1s"},
+                    "alerting": {"alertmanagers": [{"url": alertmanager}]},
+                }
+            )
+        )
         binary = pathlib.Path(folder) / "stategauge"
         install.run("go", "build", "-o", binary, "./cmd/stategauge", cwd=install.ROOT)
-        super().__init__("stategauge", [binary, "serve", f"--config.file={config}",
-                                        f"--web.listen-address={self.address}"], folder)
+        super().__init__(
+            "stategauge", [binary, "serve", f"--config.file={config}", f"--web.listen-address={self.address}"], folder
+        )
         self.ready(lambda: get(self.url + "/-/ready"))
 
     def queries(self):
