@@ -228,7 +228,7 @@ _RANGES = {
     "read_timeout": _Range("http.read.timeout", 10.0, 0.001, 600.0, "time"),
     "stop_timeout": _Range("stop.timeout", 5.0, 0.0, 60.0, "time"),
 }
-_UNITS = {
+_UNITS: Dict[str, Dict[str, float]] = {
     "": {"": 1},
     "bytes": {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20,
               "g": 1 << 30, "gb": 1 << 30},
@@ -336,12 +336,18 @@ class _Item:
         return _UNRENDERED_BYTES if self.body is None else len(self.body) + 256
 
 
-def _render(kind: str, event: Any) -> Tuple[str, bytes]:
-    """Returns an event's run id and its JSON. May ask the JVM for a progress's text."""
+class _Rendered(NamedTuple):
+    query: str
+    run: str
+    body: bytes
+
+
+def _render(kind: str, event: Any) -> _Rendered:
+    """Puts an event into JSON. May ask the JVM for a progress's text."""
     if kind == "progress":
         progress = event.progress
-        return str(progress.runId), _progress_text(progress.json)
-    fields = {"id": str(event.id), "runId": str(event.runId)}
+        return _Rendered(str(progress.id), str(progress.runId), _progress_text(progress.json))
+    fields: Dict[str, Any] = {"id": str(event.id), "runId": str(event.runId)}
     if kind == "terminated":
         fields["exception"] = _clean(event.exception)
         fields["errorClassOnException"] = getattr(event, "errorClassOnException", None)
@@ -350,7 +356,7 @@ def _render(kind: str, event: Any) -> Tuple[str, bytes]:
     if kind == "started":
         fields["name"] = event.name
         fields["jobTags"] = sorted(str(tag) for tag in getattr(event, "jobTags", None) or ())
-    return fields["runId"], _compact(fields)
+    return _Rendered(fields["id"], fields["runId"], _compact(fields))
 
 
 def _progress_text(text: str) -> bytes:
@@ -591,6 +597,7 @@ class _Facts:
         self._lock = threading.Lock()
         self._app: Dict[str, str] = {}
         self._executors: Dict[str, int] = {}
+        self._running: Dict[str, str] = {}  # query ids by run, for want of a session
         self._confs: Dict[str, Dict[str, str]] = {}  # by run, as they were at its start
         self._told: Dict[str, Tuple[bool, int]] = {}  # by run: conf told, change of executors
         self._change = 0
@@ -614,33 +621,33 @@ class _Facts:
     def active(self) -> List[Dict[str, Any]]:
         """Returns the queries that run, with whether a trigger is under way.
 
-        One whose status cannot be had is left out: to call it waiting would hide that it hangs.
+        One of which nothing can be learned counts as working: to call it waiting would hide that it
+        hangs.
         """
-        out: List[Dict[str, Any]] = []
         try:
-            queries = self._session().streams.active[:_MAX_ACTIVE]
+            return [_status(query) for query in self._session().streams.active[:_MAX_ACTIVE]]
         except Exception:
-            return out
-        for query in queries:
-            try:
-                trigger = bool(query.status["isTriggerActive"])
-                out.append(
-                    {"id": str(query.id), "runId": str(query.runId), "triggerActive": trigger}
-                )
-            except Exception:  # it ended meanwhile
-                continue
-        return out
+            with self._lock:
+                running = list(self._running.items())
+            return [{"id": q, "runId": r, "triggerActive": True} for r, q in running]
 
-    def is_new(self, run: str) -> bool:
-        """Reports whether a run's settings were not asked for yet."""
+    def seen(self, kind: str, query: str, run: str) -> bool:
+        """Notes a run, and reports whether its settings have still to be asked for."""
         with self._lock:
+            if kind == "terminated":
+                self._running.pop(run, None)
+                return False
+            if len(self._running) < _MAX_ACTIVE:
+                self._running[run] = query
             return run not in self._confs
 
     def members(self, item: _Item) -> Dict[str, Any]:
         """Returns what an event's envelope has to tell: the application always, settings and
         executors where they were not told before."""
         with self._lock:
-            out: Dict[str, Any] = {"app": self._app} if self._app else {}
+            out: Dict[str, Any] = {}
+            if self._app:
+                out["app"] = self._app
             conf_told, change = self._told.get(item.run, (False, -1))
             started = item.kind == "started"
             if self._confs.get(item.run) and (started or not conf_told):
@@ -666,6 +673,14 @@ class _Facts:
         """Has everything told once more: the daemon may have been started anew."""
         with self._lock:
             self._told.clear()
+
+
+def _status(query: Any) -> Dict[str, Any]:
+    try:
+        trigger = bool(query.status["isTriggerActive"])
+    except Exception:  # it ended meanwhile
+        trigger = True
+    return {"id": str(query.id), "runId": str(query.runId), "triggerActive": trigger}
 
 
 def _application(session: Any) -> Dict[str, str]:
@@ -695,19 +710,43 @@ def _executors(session: Any) -> Dict[str, int]:
     """Sums up the executors, from the driver's own books: no job runs. Empty where a driver lets
     nobody look, as Connect and shared clusters do."""
     try:
-        every = _java_list(session.sparkContext._jsc.sc().statusStore().executorList(False))
-        alone = len(every) == 1  # a local session has no executor but the driver
-        every = [e for e in every if alone or e.id() != "driver"]
+        context = session.sparkContext._jsc.sc()
+        every = _java_list(context.statusStore().executorList(False))
+        local = bool(context.isLocal())  # then the driver is the only executor
+        every = [e for e in every if local or e.id() != "driver"]
         alive = [e for e in every if e.isActive()]
-        return {
+        out = {
             "count": len(alive),
             "cores": sum(e.totalCores() for e in alive),
-            "memoryBytes": sum(e.maxMemory() for e in alive),
-            "losses": len(every) - len(alive),
+            "losses": sum(_is_lost(e) for e in every),
             "gcTimeMs": sum(e.totalGCTime() for e in every),
         }
+        if not local:
+            out.update(_sizes(context.conf()))
+        return out
     except Exception:
         return {}
+
+
+def _is_lost(executor: Any) -> bool:
+    """Tells executors that were lost from those that were given back, by Spark's own words."""
+    if executor.isActive():
+        return False
+    reason = executor.removeReason()
+    text = str(reason.get()) if reason.isDefined() else ""
+    intended = ("killed by driver", "Executor decommission", "finished decommissioning")
+    return not any(words in text for words in intended)
+
+
+def _sizes(conf: Any) -> Dict[str, int]:
+    """Returns what each executor was asked for."""
+    memory = conf.getSizeAsBytes("spark.executor.memory", "1g")
+    overhead = max(
+        384 << 20, int(memory * conf.getDouble("spark.executor.memoryOverheadFactor", 0.1))
+    )
+    if conf.contains("spark.executor.memoryOverhead"):
+        overhead = conf.getSizeAsMb("spark.executor.memoryOverhead") << 20
+    return {"memoryBytes": memory, "overheadBytes": overhead}
 
 
 def _java_list(sequence: Any) -> List[Any]:
@@ -775,7 +814,7 @@ class _Http:
 def _header_lines(path: str) -> Dict[str, str]:
     """Reads a header file, for each request: what is in it may be renewed."""
     with open(path, encoding="utf-8") as file:
-        pairs = [line.partition(":") for line in file if line.strip()]
+        pairs = [line.partition(":") for line in file if line.strip() and line[0] != "#"]
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
@@ -792,7 +831,8 @@ def _judge(error: urllib.error.HTTPError) -> _Answer:
     reason = "status %d" % error.code
     if error.code == 413:
         return _Answer("too large", reason)
-    if 400 <= error.code < 500 and error.code not in (408, 425, 429):
+    # 408: our body came too slowly.
+    if error.code < 500 and error.code not in (408, 429):
         return _Answer("refused", reason)
     return _Answer("retry", reason, _retry_after(error.headers.get("Retry-After")))
 
@@ -938,13 +978,13 @@ class _Pipeline:
             if item.gone:  # it made room a moment ago
                 continue
             try:
-                run, body = _render(item.kind, event)
+                query, run, body = _render(item.kind, event)
             except Exception:
                 self._log.failure("an event of type %s cannot be read", item.kind, exc_info=True)
                 self._queue.rendered(item, "", None)
                 continue
             self._queue.rendered(item, run, body)
-            if item.kind != "terminated" and self._facts.is_new(run):
+            if self._facts.seen(item.kind, query, run):
                 self._new.append(run)
                 self._ask.set()
 

@@ -249,13 +249,13 @@ class DeliveryTest(unittest.TestCase):
     def test_a_redirect_is_not_followed_with_the_token(self):
         other = self.collector()
         collector = self.collector(
-            lambda n, lines: fakes.status(307, Location=other.url) if n < 2 else None
+            lambda n, lines: fakes.status(307, Location=other.url) if n == 0 else None
         )
         listener = self.listener(collector.url, token="t0p")
         listener.onQueryProgress(fakes.progress(0))
         self.assertTrue(listener.flush(20))
         self.assertEqual(other.requests, [])
-        self.assertEqual(self.batches(collector), [0])
+        self.assertGreater(self.balanced(listener)["dropped"], 0)
 
     def test_the_daemon_is_told_settings_again_after_it_was_away(self):
         key = "spark.sql.shuffle.partitions"

@@ -12,13 +12,13 @@ import stategauge_listener as subject
 
 class RenderTest(unittest.TestCase):
     def body(self, kind, event):
-        return json.loads(subject._render(kind, event)[1])
+        return json.loads(subject._render(kind, event).body)
 
     def test_the_text_of_a_progress_is_left_as_spark_wrote_it(self):
         text = '{"id":"a", "rate" : 1.0E7,"n":9007199254740993,"s":"h\u00e9\\u00e9","z":-0.0}'
-        run, body = subject._render("progress", fakes.progress(1, text=text))
+        query, run, body = subject._render("progress", fakes.progress(1, text=text))
         self.assertEqual(body, text.encode("utf-8"))
-        self.assertEqual(run, str(fakes.RUN))
+        self.assertEqual((query, run), (str(fakes.QUERY), str(fakes.RUN)))
 
     def test_pretty_text_becomes_one_line(self):
         body = subject._progress_text('{\r\n  "a" : "x\\ny"\n}')
@@ -209,7 +209,7 @@ class RealEventsTest(unittest.TestCase):
         if not hasattr(QueryProgressEvent, "fromJson"):
             self.skipTest("this version makes its events from JVM objects only")
         event = QueryProgressEvent.fromJson({"progress": DOCUMENT})
-        run, body = subject._render("progress", event)
+        _, run, body = subject._render("progress", event)
         self.assertEqual((run, json.loads(body)), (str(fakes.RUN), DOCUMENT))
 
     def test_start_and_end_are_read_from_attributes(self):
@@ -218,11 +218,11 @@ class RealEventsTest(unittest.TestCase):
         if not hasattr(real.QueryStartedEvent, "fromJson"):
             self.skipTest("this version makes its events from JVM objects only")
         start = real.QueryStartedEvent.fromJson({**DOCUMENT, "name": None})
-        self.assertIn(b'"name":null', subject._render("started", start)[1])
+        self.assertIn(b'"name":null', subject._render("started", start).body)
         end = real.QueryTerminatedEvent.fromJson(
             {**DOCUMENT, "exception": "x", "errorClassOnException": "E"}
         )
-        self.assertIn(b'"errorClassOnException":"E"', subject._render("terminated", end)[1])
+        self.assertIn(b'"errorClassOnException":"E"', subject._render("terminated", end).body)
 
 
 if __name__ == "__main__":

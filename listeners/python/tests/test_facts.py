@@ -25,13 +25,26 @@ class Query:
         return {"message": "", "isDataAvailable": False, "isTriggerActive": self._active}
 
 
+class Option:
+    """Scala's option."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def isDefined(self):
+        return self.value is not None
+
+    def get(self):
+        return self.value
+
+
 class Executor:
     """An executor as the driver's status store tells of it."""
 
-    def __init__(self, name, active=True, cores=4, memory=1 << 30, gc=0):
+    def __init__(self, name, gone=None, cores=4, gc=0):
         self.values = {
-            "id": name, "isActive": active, "totalCores": cores, "maxMemory": memory,
-            "totalGCTime": gc,
+            "id": name, "isActive": gone is None, "totalCores": cores, "totalGCTime": gc,
+            "removeReason": Option(gone or None),
         }  # fmt: skip
 
     def __getattr__(self, name):
@@ -39,12 +52,39 @@ class Executor:
         return lambda: value
 
 
+class SparkConf:
+    """The settings of a SparkContext, parsed."""
+
+    def __init__(self, **settings):
+        self.settings = {"spark.executor." + name: value for name, value in settings.items()}
+
+    def contains(self, key):
+        return key in self.settings
+
+    def getSizeAsBytes(self, key, default):
+        assert default == "1g"
+        return self.settings.get(key, 1 << 30)
+
+    def getSizeAsMb(self, key):
+        return self.settings[key]
+
+    def getDouble(self, key, default):
+        return self.settings.get(key, default)
+
+
 class Books:
     """The driver's books, with the shape of Spark's Java objects."""
 
-    def __init__(self, *executors):
-        self.executors = executors
+    def __init__(self, *executors, local=False, **settings):
+        self.executors, self.local = executors, local
+        self.settings = SparkConf(**settings)
         self.sparkContext = self._jsc = self
+
+    def isLocal(self):
+        return self.local
+
+    def conf(self):
+        return self.settings
 
     def sc(self):
         return self
@@ -113,7 +153,7 @@ class FactsTest(unittest.TestCase):
         known.refresh(["r"])
         known.delivered(item(), known.members(item()))
         known.delivered(item("terminated"), {})
-        self.assertTrue(known.is_new("r"))
+        self.assertTrue(known.seen("started", "q", "r"))
         self.assertEqual(known._told, {})
 
     def test_without_a_session_nothing_is_told_but_the_version(self):
@@ -130,16 +170,37 @@ class FactsTest(unittest.TestCase):
             Executor("driver", gc=5),
             Executor("1", gc=7),
             Executor("2", cores=2),
-            Executor("3", False, gc=1),
+            Executor("3", gone="Executor heartbeat timed out", gc=1),
         )
-        self.assertEqual(
-            subject._executors(books),
-            {"count": 2, "cores": 6, "memoryBytes": 2 << 30, "losses": 1, "gcTimeMs": 8},
+        told = subject._executors(books)
+        self.assertEqual((told["count"], told["cores"], told["losses"]), (2, 6, 1))
+        self.assertEqual(told["gcTimeMs"], 8)
+
+    def test_executors_that_were_given_back_are_no_losses(self):
+        books = Books(
+            Executor("driver"),
+            Executor("1", gone="Executor killed by driver."),
+            Executor("2", gone="Executor decommission: spot"),
+            Executor("3", gone=""),
         )
+        self.assertEqual(subject._executors(books)["losses"], 1)
+
+    def test_sizes_are_those_of_one_executor(self):
+        cases = [
+            ({}, 1 << 30, 384 << 20),
+            ({"memory": 8 << 30}, 8 << 30, int((8 << 30) * 0.1)),
+            ({"memory": 8 << 30, "memoryOverheadFactor": 0.5}, 8 << 30, 4 << 30),
+            ({"memory": 8 << 30, "memoryOverhead": 500}, 8 << 30, 500 << 20),
+        ]
+        for settings, memory, overhead in cases:
+            with self.subTest(settings):
+                told = subject._executors(Books(Executor("driver"), Executor("1"), **settings))
+                self.assertEqual((told["memoryBytes"], told["overheadBytes"]), (memory, overhead))
 
     def test_a_local_session_is_its_own_executor(self):
-        told = subject._executors(Books(Executor("driver", cores=2)))
+        told = subject._executors(Books(Executor("driver", cores=2), local=True))
         self.assertEqual((told["count"], told["cores"], told["losses"]), (1, 2, 0))
+        self.assertNotIn("memoryBytes", told)
 
     def test_a_driver_that_lets_nobody_look_has_no_executors(self):
         self.assertEqual(subject._executors(fakes.Session()), {})
@@ -154,20 +215,29 @@ class FactsTest(unittest.TestCase):
         books.executors = (Executor("driver"), Executor("1", gc=99))
         known.refresh([])
         self.assertNotIn("executors", known.members(item()))
-        books.executors = (Executor("driver"), Executor("1", active=False), Executor("2"))
+        books.executors = (Executor("driver"), Executor("1", gone="lost"), Executor("2"))
         known.refresh([])
         self.assertEqual(known.members(item())["executors"]["losses"], 1)
         self.assertIn("executors", known.members(item("heartbeat", "")))
 
-    def test_a_heartbeat_leaves_out_queries_whose_trigger_cannot_be_told(self):
+    def test_a_query_whose_trigger_cannot_be_told_counts_as_working(self):
         session = fakes.Session(active=[Query("a", True), Query("b", None), Query("c", False)])
-        self.assertEqual(
-            facts(session).active(),
-            [
-                {"id": "a", "runId": "run of a", "triggerActive": True},
-                {"id": "c", "runId": "run of c", "triggerActive": False},
-            ],
-        )
+        active = facts(session).active()
+        self.assertEqual([q["id"] for q in active], ["a", "b", "c"])
+        self.assertEqual([q["runId"] for q in active], ["run of a", "run of b", "run of c"])
+        self.assertEqual([q["triggerActive"] for q in active], [True, True, False])
+
+    def test_without_a_session_the_runs_that_events_told_of_are_active(self):
+        known = facts(None)
+        for kind, query in (
+            ("started", "a"),
+            ("progress", "b"),
+            ("terminated", "a"),
+            ("idle", "c"),
+        ):
+            known.seen(kind, query, "run of " + query)
+        self.assertEqual([q["id"] for q in known.active()], ["b", "c"])
+        self.assertEqual({q["triggerActive"] for q in known.active()}, {True})
 
 
 class HeartbeatTest(unittest.TestCase):

@@ -102,7 +102,7 @@ class SettingsTest(unittest.TestCase):
             self.assertEqual(http._headers()["X-Tenant"], "b")
 
     def test_the_lines_of_a_header_file_are_names_and_values(self):
-        text = "Authorization: Basic YTpi\n\nX-Time: 10:00\n"
+        text = "# who we are\nAuthorization: Basic YTpi\n\nX-Time: 10:00\n"
         with mock.patch("builtins.open", mock.mock_open(read_data=text)):
             lines = subject._header_lines("/somewhere")
         self.assertEqual(lines, {"Authorization": "Basic YTpi", "X-Time": "10:00"})
