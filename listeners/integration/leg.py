@@ -93,9 +93,10 @@ def neutral_pairs(folder):
 def own_address():
     """The address that Spark finds for this machine, or nothing."""
     try:
-        return socket.gethostbyname(socket.gethostname())
+        address = socket.gethostbyname(socket.gethostname())
     except OSError:
         return ""
+    return "" if address.startswith("127.") else address
 
 
 def start(version, spec, folder, name="job"):
