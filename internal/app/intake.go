@@ -53,6 +53,11 @@ func (a *App) Handle(ctx context.Context, step *collector.Step) error {
 	if in.closed {
 		return errStopped
 	}
+	// Once handed over, a step is waited for whatever becomes of ctx: its events are
+	// shared with the shards until then.
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	n := int64(len(step.Items))
 	if in.inFlight.Add(n) > in.limit || !a.judge.room(len(step.Items)) {
 		in.inFlight.Add(-n)

@@ -162,7 +162,7 @@ func (j *judge) act(verdicts []rules.Verdict) {
 		if v.Alert == nil {
 			continue
 		}
-		j.app.log.Info("alert "+v.Alert.State.String(), "alert", v.Rule, "query", v.Query.Label(), "was", v.Was.String(), "reason", v.Alert.Reason)
+		j.app.log.Info("alert changed its state", "state", v.Alert.State.String(), "alert", v.Rule, "query", v.Query.Label(), "was", v.Was.String(), "reason", v.Alert.Reason)
 		j.alerts = append(j.alerts, *v.Alert)
 	}
 	if len(j.alerts) > 0 {

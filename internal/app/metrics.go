@@ -20,7 +20,6 @@ type metrics struct {
 
 	judged       prometheus.Counter
 	judgeSeconds prometheus.Counter
-	missedTicks  prometheus.Counter
 	verdicts     *prometheus.CounterVec
 
 	mu      sync.RWMutex
@@ -49,13 +48,10 @@ func newMetrics(reg prometheus.Registerer, sources ...string) *metrics {
 			Name: "stategauge_config_last_reload_success_timestamp_seconds", Help: "When the configuration in force was loaded.",
 		}),
 		judged: with.NewCounter(prometheus.CounterOpts{
-			Name: "stategauge_rules_evaluations_total", Help: "Updates that the rules have judged.",
+			Name: "stategauge_rules_updates_judged_total", Help: "Updates that the rules have judged.",
 		}),
 		judgeSeconds: with.NewCounter(prometheus.CounterOpts{
-			Name: "stategauge_rules_evaluation_seconds_total", Help: "Time spent judging.",
-		}),
-		missedTicks: with.NewCounter(prometheus.CounterOpts{
-			Name: "stategauge_rules_missed_ticks_total", Help: "Times the rules should have looked at the clock and were still busy.",
+			Name: "stategauge_rules_judging_seconds_total", Help: "Time spent judging.",
 		}),
 		verdicts: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "stategauge_rules_verdicts_total", Help: "Judgements and alerts that changed their state, by what was said.",
