@@ -223,7 +223,7 @@ func eventually(t testing.TB, what string, cond func() error) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(30 * time.Second)
+	limit := time.After(2 * time.Minute)
 	for {
 		err := cond()
 		if err == nil {
