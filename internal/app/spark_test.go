@@ -1,0 +1,277 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stategauge/stategauge/configs"
+	"github.com/stategauge/stategauge/event"
+	"github.com/stategauge/stategauge/rules"
+)
+
+// sparkFixtures holds what real Spark said in real runs, by version: see docs/spark.md.
+const sparkFixtures = "../../testdata/spark"
+
+// fixture is one captured run: the same events in up to three forms, and what the
+// job that ran the query knew itself.
+type fixture struct {
+	Version string `json:"version"`
+	Name    string `json:"name"`
+	Job     string `json:"job"`
+	About   string `json:"about"`
+	Legs    []leg  `json:"legs"`
+	base    string // path of the run's files without their endings
+}
+
+// leg is one process of a run.
+type leg struct {
+	SparkVersion string            `json:"sparkVersion"`
+	Master       string            `json:"master"`
+	Conf         map[string]string `json:"conf"`
+	Batches      int               `json:"batches"`
+	LastBatchID  int64             `json:"lastBatchId"`
+	Facts        []struct {
+		What    string `json:"what"`
+		BatchID int64  `json:"batchId"`
+	} `json:"facts"`
+	Query struct {
+		RunID        string          `json:"runId"`
+		Failed       bool            `json:"failed"`
+		LastProgress json.RawMessage `json:"lastProgress"`
+		// RecentIdle are copies that Spark keeps for those who ask for recent
+		// progress and, since 3.5, sends to nobody.
+		RecentIdle []progressText `json:"recentIdle"`
+	} `json:"query"`
+}
+
+func (f *fixture) String() string { return f.Version + "/" + f.Name }
+
+// path returns the file or folder of a form, empty where the run lacks it.
+func (f *fixture) path(form string) string {
+	p := f.base + form
+	if _, err := os.Stat(p); err != nil {
+		return ""
+	}
+	return p
+}
+
+// conf returns a setting of the run's first process.
+func (f *fixture) conf(key string) string { return f.Legs[0].Conf["spark.sql.streaming."+key] }
+
+// The forms of a run.
+const (
+	formBare     = ".ndjson.zst"
+	formEnvelope = ".envelope.ndjson.zst"
+	formEventLog = ".eventlog"
+)
+
+// sparkRuns returns every captured run, in order.
+func sparkRuns(t testing.TB) []*fixture {
+	t.Helper()
+	names, err := filepath.Glob(filepath.FromSlash(sparkFixtures + "/*/*.json"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no captured runs in %s: %v", sparkFixtures, err)
+	}
+	var out []*fixture
+	for _, name := range names {
+		f := &fixture{base: strings.TrimSuffix(name, ".json")}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, f); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if f.path(formBare) != "" && len(f.Legs) > 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// eachRun runs a test for every captured run.
+func eachRun(t *testing.T, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	for _, f := range sparkRuns(t) {
+		t.Run(f.String(), func(t *testing.T) { test(t, f) })
+	}
+}
+
+// TestRealSparkIsReadWholeAndSumsUpAsExpected compares what becomes of every run
+// with a file that people have looked through; -update writes it anew.
+func TestRealSparkIsReadWholeAndSumsUpAsExpected(t *testing.T) {
+	eachRun(t, func(t *testing.T, f *fixture) {
+		p := newRerun(t)
+		p.read(t, f.path(formBare))
+		if p.sum.Skipped != 0 || p.sum.Repaired != 0 || p.outcomes[event.OutcomeUnjudgeable] != 0 {
+			t.Errorf("%+v, %d unjudgeable: Spark's own lines need no repair", p.sum, p.outcomes[event.OutcomeUnjudgeable])
+		}
+		compareGolden(t, f, p.summary(f))
+	})
+}
+
+func compareGolden(t *testing.T, f *fixture, got string) {
+	t.Helper()
+	name := filepath.Join("testdata", "spark", f.Version+"-"+f.Name+".golden")
+	if *update {
+		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatalf("%v; write it with `go test ./internal/app -run RealSpark -update` and look it through", err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("not what %s says (-want +got)\n%s", name, diff)
+	}
+}
+
+// summary is what the golden file of a run holds.
+func (p *rerun) summary(f *fixture) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "run: Spark %s, %s", f.Version, f.Job)
+	if f.About != "" {
+		fmt.Fprintf(&b, ", %s", f.About)
+	}
+	b.WriteString("\nevents:")
+	for _, o := range event.Outcomes() {
+		if n := p.outcomes[o]; n > 0 {
+			fmt.Fprintf(&b, " %s %d", o, n)
+		}
+	}
+	fmt.Fprintf(&b, "\nbatches: %d from %d to %d, %d without data, in %d runs\n",
+		len(p.batches), p.batches[0].id, p.batches[len(p.batches)-1].id, p.noData, len(p.runs))
+	fmt.Fprintf(&b, "spark at least: %s\n", p.spark)
+	fmt.Fprintf(&b, "operators: %s\n", strings.Join(sortedKeys(p.operators), ", "))
+	fmt.Fprintf(&b, "keys outside the catalog: %s\n", strings.Join(sortedKeys(p.unknown), ", "))
+	fmt.Fprintf(&b, "alerts: %s\n", strings.Join(p.fired, "; "))
+	b.WriteString("counters:\n")
+	for _, c := range p.counters() {
+		fmt.Fprintf(&b, "  %s\n", c)
+	}
+	return strings.ReplaceAll(b.String(), ": \n", ": none\n")
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestFormsOfARealRunSayTheSame plays what a listener gets as bare JSON, what our
+// own listener sends, and Spark's event log of the same run.
+func TestFormsOfARealRunSayTheSame(t *testing.T) {
+	eachRun(t, func(t *testing.T, f *fixture) {
+		bare := newRerun(t)
+		bare.read(t, f.path(formBare))
+		for _, form := range []string{formEnvelope, formEventLog} {
+			if f.path(form) == "" {
+				continue
+			}
+			other := newRerun(t)
+			other.read(t, f.path(form))
+			if diff := cmp.Diff(bare.batches, other.batches, cmp.AllowUnexported(played{})); diff != "" {
+				t.Errorf("batches (-bare +%s)\n%s", form, diff)
+			}
+			if diff := cmp.Diff(bare.counters(), other.counters()); diff != "" {
+				t.Errorf("counters (-bare +%s)\n%s", form, diff)
+			}
+		}
+	})
+}
+
+// explained says why an alert of the shipped rules is right about a captured run,
+// by run and alert. An alert that is not here must not fire.
+var explained = map[string]map[string]string{}
+
+// TestShippedRulesRaiseNothingUnexplainedOnRealRuns lets the shipped rules judge
+// every run, quiet or troubled. They look at hours and leave out a run's first half
+// hour, so a batch a second becomes a batch a minute: the long runs then fill their
+// windows with real noise, the others at least begin to.
+func TestShippedRulesRaiseNothingUnexplainedOnRealRuns(t *testing.T) {
+	eachRun(t, func(t *testing.T, f *fixture) {
+		p := newRerun(t)
+		p.stretch = 60
+		p.read(t, f.path(formBare))
+		p.checkAlerts(t, f)
+	})
+}
+
+// TestShorterWindowsRaiseNothingUnexplainedOnRealRuns gives the shipped rules
+// windows that every run can fill, all else as shipped: the noise of real batches,
+// a snapshot at every tenth of them included, must not look like a trend.
+func TestShorterWindowsRaiseNothingUnexplainedOnRealRuns(t *testing.T) {
+	short := regexp.MustCompile(`([0-9]+) batches and [0-9]+[hm]`).ReplaceAll(configs.DefaultRules(), []byte("$1 batches"))
+	for _, r := range []struct{ was, now string }{
+		{"120 batches", "40 batches"},
+		{"240 batches", "60 batches"},
+		{"500 batches", "80 batches"},
+		{"min_points: 60", "min_points: 30"},
+		{"20 batches", "5 batches"},
+	} {
+		if !bytes.Contains(short, []byte(r.was)) {
+			t.Fatalf("the shipped rules say nothing of %q", r.was)
+		}
+		short = bytes.ReplaceAll(short, []byte(r.was), []byte(r.now))
+	}
+	pack, err := rules.Load(rules.Source{Name: "short", Data: short})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachRun(t, func(t *testing.T, f *fixture) {
+		p := newRerun(t)
+		p.stretch = 60
+		p.judgeBy(pack)
+		p.read(t, f.path(formBare))
+		p.checkAlerts(t, f)
+	})
+}
+
+// checkAlerts compares the alerts that fired with those that have an explanation.
+func (p *rerun) checkAlerts(t *testing.T, f *fixture) {
+	t.Helper()
+	for _, a := range p.fired {
+		name, _, _ := strings.Cut(a, " ")
+		if explained[f.String()][name] == "" {
+			t.Errorf("alert %s has no explanation", a)
+		}
+	}
+	if p.evaluated(t) == 0 {
+		t.Error("the rules took in no value: their silence proves nothing")
+	}
+}
+
+// TestRepeatedDeliveryOfRealRunsChangesNoCounter delivers every event twice in a
+// row, and then the whole run again.
+func TestRepeatedDeliveryOfRealRunsChangesNoCounter(t *testing.T) {
+	eachRun(t, func(t *testing.T, f *fixture) {
+		once, again := newRerun(t), newRerun(t)
+		once.read(t, f.path(formBare))
+		again.times = 2
+		again.read(t, f.path(formBare))
+		again.times = 1
+		again.read(t, f.path(formBare))
+		if diff := cmp.Diff(once.counters(), again.counters()); diff != "" {
+			t.Errorf("counters after repeats (-once +again)\n%s", diff)
+		}
+		if again.outcomes[event.OutcomeDuplicate] < 2*len(once.batches) {
+			t.Errorf("%d repeats of %d batches were noticed", again.outcomes[event.OutcomeDuplicate], len(once.batches))
+		}
+		if len(again.batches) != len(once.batches) || len(again.fired) != len(once.fired) {
+			t.Errorf("%d batches and %d alerts, %d and %d without repeats", len(again.batches), len(again.fired), len(once.batches), len(once.fired))
+		}
+	})
+}
