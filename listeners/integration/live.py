@@ -218,6 +218,20 @@ def check_alert(bench, batch):
     print(f"Alertmanager has {', '.join(sorted({a['alertname'] for a in found}))} of a stream that was made to age")
 
 
+def play_captured(bench):
+    """Posts every captured stream; returns how many events were taken, and what was refused."""
+    taken, faults = 0, []
+    for path in sorted((install.ROOT / "testdata" / "spark").glob("*/*.ndjson.zst")):
+        headers = {"Content-Encoding": "zstd"}
+        request = urllib.request.Request(bench.daemon.url + "/api/v1/events", path.read_bytes(), headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            said = json.loads(answer.read())
+        taken += said["accepted"] + said["duplicates"]
+        if said["rejected"]:
+            faults.append(f"{path.parent.name}/{path.name}: {said['rejected'][:3]}")
+    return taken, faults
+
+
 def table(lines):
     """Prints the lines in columns."""
     head = ("Spark", "job", "listener", "conf", "events", "sent", "decoded", "series", "faults")
@@ -249,6 +263,9 @@ def main():
             faults += [f"{job.name}: {fault}" for fault in live.faults]
         table(lines)
         check_alert(bench, batches[0])
+        taken, refused = play_captured(bench)
+        faults += refused
+        print(f"{taken} captured events taken, {len(refused)} streams with refusals")
         print(*faults, sep="\n", end="\n" if faults else "")
         ok = not faults
         print(f"{'all figures agree' if ok else 'FIGURES DIFFER'}, {time.monotonic() - began:.0f} s")
