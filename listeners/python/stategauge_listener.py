@@ -57,7 +57,7 @@ _CONF_KEYS = (
 # What a Spark object is believed to take, here and in the JVM, until it is rendered.
 _UNRENDERED_BYTES = 16 << 10
 _MAX_EXCEPTION = 8192  # characters kept of a stack trace
-_MAX_ACTIVE = 1024  # queries of a heartbeat
+_MAX_ACTIVE = 1024  # queries of a heartbeat, and runs of which something is kept
 _FIRST_BACKOFF, _LAST_BACKOFF = 0.5, 30.0  # seconds
 _MAX_RETRY_AFTER = 300.0  # seconds; no collector may silence a sender for longer
 _HURRIED_BACKOFF = 0.2  # seconds, while the queue is being emptied for good
@@ -320,11 +320,12 @@ def _endpoint(url: Optional[str]) -> str:
 class _Item:
     """An event on its way. All fields but the first three belong to the lock of its queue."""
 
-    __slots__ = ("kind", "at", "run", "event", "seq", "body", "gone")
+    __slots__ = ("kind", "at", "came", "run", "event", "seq", "body", "gone")
 
     def __init__(self, kind: str, event: Any, at: float) -> None:
         self.kind = kind
-        self.at = at  # Unix seconds
+        self.at = at  # Unix seconds, for people
+        self.came = time.monotonic()  # for us: the driver's clock may be set back
         self.run = ""  # the run's id, once rendered
         self.event = event  # Spark's object, None once rendered
         self.seq = 0  # running number from 1, given by the queue
@@ -474,10 +475,11 @@ class _Queue:
                 pass
 
     def oldest(self) -> Tuple[int, float]:
-        """Returns how many events are ready, and when the first of them came, in Unix seconds."""
+        """Returns how many events are ready, and when the first of them came, by the clock of
+        ``time.monotonic``."""
         with self.changed:
             ready = len(self._items) - len(self._fresh)
-            return ready, self._items[0].at if ready else 0.0
+            return ready, self._items[0].came if ready else 0.0
 
     def take(self, max_events: int, max_bytes: int) -> Tuple[List[_Item], int]:
         """Returns the oldest rendered events, and how many were dropped so far. They are in flight,
@@ -580,9 +582,13 @@ class _Queue:
 
 
 def _conf(session: Any, key: str) -> Optional[str]:
+    """Returns a setting, None where it is unset, unknown or forbidden, or there is no session."""
     try:
-        value = session.conf.get(key)
-    except Exception:  # unset, or forbidden, or no session
+        # Connect logs an error at the server for a key asked for without a default. With a default
+        # Spark does not tell its own, so keys that have one in all versions are asked for without.
+        registered = key.startswith("spark.sql.") and ".rocksdb." not in key
+        value = session.conf.get(key) if registered else session.conf.get(key, None)
+    except Exception:
         return None
     return None if value is None else str(value)
 
@@ -616,6 +622,7 @@ class _Facts:
             self._executors = executors
             for run, conf in confs.items():
                 self._confs.setdefault(run, conf)
+            _forget_oldest(self._confs)
         self.known.set()
 
     def active(self) -> List[Dict[str, Any]]:
@@ -637,8 +644,8 @@ class _Facts:
             if kind == "terminated":
                 self._running.pop(run, None)
                 return False
-            if len(self._running) < _MAX_ACTIVE:
-                self._running[run] = query
+            self._running[run] = query
+            _forget_oldest(self._running)
             return run not in self._confs
 
     def members(self, item: _Item) -> Dict[str, Any]:
@@ -668,11 +675,18 @@ class _Facts:
             conf_told, change = self._told.get(item.run, (False, -1))
             change = self._change if "executors" in told or not self._executors else change
             self._told[item.run] = (conf_told or "conf" in told, change)
+            _forget_oldest(self._told)
 
     def tell_again(self) -> None:
         """Has everything told once more: the daemon may have been started anew."""
         with self._lock:
             self._told.clear()
+
+
+def _forget_oldest(runs: Dict[str, Any]) -> None:
+    """Bounds what is kept of runs: the end of one may never be told."""
+    while len(runs) > _MAX_ACTIVE:
+        runs.pop(next(iter(runs)))
 
 
 def _status(query: Any) -> Dict[str, Any]:
@@ -996,9 +1010,8 @@ class _Pipeline:
         retry = self._retry_at - time.monotonic()
         if self._queue.hurry:
             return self._failed_at + _HURRIED_BACKOFF - time.monotonic() if self._tries else 0.0
-        linger = 0.0 if ready >= self._batch else came + self._settings.flush_interval - time.time()
-        # A clock that was set back must not hold events up.
-        return max(retry, min(linger, self._settings.flush_interval))
+        linger = came + self._settings.flush_interval - time.monotonic()
+        return max(retry, 0.0 if ready >= self._batch else linger)
 
     def _send(self) -> None:
         batch, dropped = self._queue.take(self._batch, self._settings.batch_bytes)

@@ -93,10 +93,10 @@ class Session:
         self.conf = self
         self.streams = Event(active=list(active))
 
-    def get(self, key):
-        if key not in self.settings:
-            raise KeyError(key)
-        return self.settings[key]
+    def get(self, key, *default):
+        if key in self.settings or not default:
+            return self.settings[key]
+        return default[0]
 
 
 class Collector:

@@ -304,6 +304,13 @@ class DeliveryTest(unittest.TestCase):
             self.assertFalse(listener.close(0.3))
             self.assertLess(time.monotonic() - began, 20)
 
+    def test_a_clock_that_is_set_back_holds_no_event_up(self):
+        collector = self.collector()
+        with mock.patch.object(subject.time, "time", lambda: 2e9):
+            listener = self.listener(collector.url, flush_interval=0.2)
+            listener.onQueryProgress(fakes.progress(0))
+        self.assertTrue(collector.wait(lambda: self.batches_of(collector) == [0]))
+
     def test_failures_are_logged_once_a_minute_without_secrets(self):
         with fakes.refusing_port() as port, self.assertLogs("stategauge", "WARNING") as logs:
             listener = self.listener("http://127.0.0.1:%d" % port, token="s3cr3t")

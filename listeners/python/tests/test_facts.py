@@ -124,6 +124,21 @@ class FactsTest(unittest.TestCase):
         self.assertEqual(told["conf"], {PARTITIONS: "4", CHANGELOG: "true"})
         self.assertNotIn("hunter2", str(told))
 
+    def test_keys_without_a_default_in_spark_are_asked_for_with_one(self):
+        asked = {}
+
+        class Conf:
+            def get(self, key, *default):
+                asked[key] = default
+                return "x"
+
+        session = fakes.Session()
+        session.conf = Conf()
+        facts(session).refresh(["r"])
+        self.assertEqual({asked["spark.app.name"], asked[CHANGELOG]}, {(None,)})
+        self.assertEqual(asked["spark.stategauge.token"], (None,))
+        self.assertEqual(asked[PARTITIONS], ())
+
     def test_settings_are_told_with_the_start_and_once_besides(self):
         known = facts(fakes.Session({PARTITIONS: "4"}))
         known.refresh(["r"])
@@ -155,6 +170,18 @@ class FactsTest(unittest.TestCase):
         known.delivered(item("terminated"), {})
         self.assertTrue(known.seen("started", "q", "r"))
         self.assertEqual(known._told, {})
+
+    def test_runs_whose_end_is_never_told_do_not_pile_up(self):
+        known = facts(fakes.Session({PARTITIONS: "4"}))
+        for number in range(subject._MAX_ACTIVE + 50):
+            run = str(number)
+            known.seen("started", "q" + run, run)
+            known.refresh([run])
+            known.delivered(item(run=run), known.members(item(run=run)))
+        for kept in (known._running, known._confs, known._told):
+            self.assertEqual(len(kept), subject._MAX_ACTIVE)
+            self.assertIn(run, kept)
+            self.assertNotIn("0", kept)
 
     def test_without_a_session_nothing_is_told_but_the_version(self):
         known = facts(None)
