@@ -106,7 +106,7 @@ RUNS = (
         "dedupe",
         state_conf(False, False, **SMALL_BUFFERS),
         "zstd",
-        spec={"rows": 60000},
+        spec={"rows": 2000, "pad": 1000, "delay": "5 seconds"},
         about="write buffers far too small for the rows",
     ),
     Run(

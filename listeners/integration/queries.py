@@ -47,9 +47,11 @@ def aggregation(rows):
 
 
 def dedupe(spark, spec):
-    """Drops duplicates; one row in ten comes twice."""
+    """Drops duplicates; one row in ten comes twice. `pad` makes keys so many bytes longer."""
     rows = rate(spark, spec).withColumn("copy", F.explode(F.expr("array_repeat(0, if(value % 10 = 0, 2, 1))")))
-    return rows.withWatermark("timestamp", "20 seconds").dropDuplicates(["value", "timestamp"])
+    rows = rows.withColumn("pad", F.expr(f"repeat(cast(value % 10 as string), {spec.get('pad', 0)})"))
+    key = ["value", "timestamp", "pad"] if spec.get("pad") else ["value", "timestamp"]
+    return rows.withWatermark("timestamp", spec.get("delay", "20 seconds")).dropDuplicates(key)
 
 
 def join(spark, spec):
