@@ -735,9 +735,10 @@ def _executors(session: Any) -> Dict[str, int]:
             "losses": sum(_is_lost(e) for e in every),
             "gcTimeMs": sum(e.totalGCTime() for e in every),
         }
-        if not local:
-            out.update(_sizes(context.conf()))
-        return out
+        if local:
+            runtime = session.sparkContext._jvm.java.lang.Runtime.getRuntime()
+            return dict(out, memoryBytes=runtime.maxMemory())
+        return dict(out, **_sizes(context.conf()))
     except Exception:
         return {}
 

@@ -80,6 +80,12 @@ class Books:
         self.settings = SparkConf(**settings)
         self.sparkContext = self._jsc = self
 
+    @property
+    def _jvm(self):
+        runtime = fakes.Event(maxMemory=lambda: 2 << 30)
+        lang = fakes.Event(Runtime=fakes.Event(getRuntime=lambda: runtime))
+        return fakes.Event(java=fakes.Event(lang=lang))
+
     def isLocal(self):
         return self.local
 
@@ -227,7 +233,8 @@ class FactsTest(unittest.TestCase):
     def test_a_local_session_is_its_own_executor(self):
         told = subject._executors(Books(Executor("driver", cores=2), local=True))
         self.assertEqual((told["count"], told["cores"], told["losses"]), (1, 2, 0))
-        self.assertNotIn("memoryBytes", told)
+        self.assertEqual(told["memoryBytes"], 2 << 30)
+        self.assertNotIn("overheadBytes", told)
 
     def test_a_driver_that_lets_nobody_look_has_no_executors(self):
         self.assertEqual(subject._executors(fakes.Session()), {})
