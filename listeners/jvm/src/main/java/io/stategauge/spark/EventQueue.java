@@ -6,8 +6,12 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -17,15 +21,21 @@ import java.util.concurrent.locks.ReentrantLock;
  *
  * <p>Threads: any may {@link #offer}; one renders ({@link #nextUnrendered}, {@link #rendered}); one
  * sends ({@link #take}, then exactly one of {@link #delivered}, {@link #failed} or {@link #refused}).
- * The lock is held for a few steps only, never while anything is rendered or sent.
+ * The lock is held for a few steps only, never while anything is rendered or sent. Those who offer do
+ * not even take it: a thread of ours that is suspended while it holds the lock must not hold up Spark.
+ * What they offer lies in an inbox of the same limits until the rendering thread numbers it.
  */
 final class EventQueue {
   private final int maxEvents;
   private final long maxBytes;
 
   private final ReentrantLock lock = new ReentrantLock();
-  private final Condition unrenderedCame = lock.newCondition();
   private final Condition changed = lock.newCondition();
+
+  private final ConcurrentLinkedQueue<Entry> inbox = new ConcurrentLinkedQueue<>();
+  private final AtomicInteger inboxSize = new AtomicInteger();
+  private final AtomicLong inboxDropped = new AtomicLong();
+  private volatile Thread renderer;
 
   private final ArrayDeque<Entry> entries = new ArrayDeque<>();
   private final ArrayDeque<Entry> unrendered = new ArrayDeque<>();
@@ -45,18 +55,29 @@ final class EventQueue {
     this.maxBytes = maxBytes;
   }
 
-  /** Numbers an event of Spark and takes it in; the oldest ones make room. Never waits for I/O. */
+  /** Takes an event of Spark in; the oldest ones make room. Takes no lock and never waits. */
   void offer(Entry entry) {
+    inbox.add(entry);
+    int limit = (int) Math.min(maxEvents, Math.max(1, maxBytes / Entry.UNRENDERED_BYTES));
+    if (inboxSize.incrementAndGet() > limit && inbox.poll() != null) {
+      inboxSize.decrementAndGet();
+      inboxDropped.incrementAndGet();
+    }
+    LockSupport.unpark(renderer);
+  }
+
+  /** Numbers what lies in the inbox and puts it into the queue; the oldest ones make room. */
+  void admit() {
     lock.lock();
     try {
-      entry.seq = ++seq;
-      if (!makeRoom(entry.size())) {
-        dropped++;
-        return;
+      long lost = inboxDropped.getAndSet(0);
+      seq += lost; // what is dropped has a number too, so that the gap tells of it
+      dropped += lost;
+      for (Entry entry = inbox.poll(); entry != null; entry = inbox.poll()) {
+        entry.seq = ++seq;
+        admit(entry);
+        inboxSize.decrementAndGet();
       }
-      append(entry);
-      unrendered.addLast(entry);
-      unrenderedCame.signal();
     } finally {
       lock.unlock();
     }
@@ -84,12 +105,25 @@ final class EventQueue {
 
   /** Returns the oldest event to be rendered, null if none comes within the time given. */
   Entry nextUnrendered(long timeoutMs) throws InterruptedException {
-    lock.lockInterruptibly();
-    try {
-      long left = TimeUnit.MILLISECONDS.toNanos(timeoutMs);
-      while (unrendered.isEmpty() && left > 0) {
-        left = unrenderedCame.awaitNanos(left);
+    renderer = Thread.currentThread();
+    long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
+    while (true) {
+      if (Thread.interrupted()) {
+        throw new InterruptedException();
       }
+      admit();
+      Entry entry = pollUnrendered();
+      long left = deadline - System.nanoTime();
+      if (entry != null || left <= 0) {
+        return entry;
+      }
+      LockSupport.parkNanos(this, left);
+    }
+  }
+
+  private Entry pollUnrendered() {
+    lock.lock();
+    try {
       return unrendered.pollFirst();
     } finally {
       lock.unlock();
@@ -202,13 +236,14 @@ final class EventQueue {
       changed.signalAll();
       for (long now = System.nanoTime(); now < deadline; now = System.nanoTime()) {
         long quietLeft = changedAtNanos + quietNanos - now;
-        if (entries.isEmpty() && quietLeft <= 0) {
+        boolean empty = isEmpty();
+        if (empty && quietLeft <= 0) {
           return true;
         }
-        long wait = entries.isEmpty() ? quietLeft : deadline - now;
+        long wait = empty ? quietLeft : deadline - now;
         changed.awaitNanos(Math.min(wait, deadline - now));
       }
-      return entries.isEmpty();
+      return isEmpty();
     } finally {
       hurry = false;
       lock.unlock();
@@ -219,7 +254,7 @@ final class EventQueue {
   int size() {
     lock.lock();
     try {
-      return entries.size();
+      return entries.size() + inboxSize.get();
     } finally {
       lock.unlock();
     }
@@ -229,7 +264,7 @@ final class EventQueue {
   long bytes() {
     lock.lock();
     try {
-      return bytes;
+      return bytes + (long) inboxSize.get() * Entry.UNRENDERED_BYTES;
     } finally {
       lock.unlock();
     }
@@ -239,13 +274,26 @@ final class EventQueue {
   long dropped() {
     lock.lock();
     try {
-      return dropped;
+      return dropped + inboxDropped.get();
     } finally {
       lock.unlock();
     }
   }
 
   // Below, the lock is held.
+
+  private boolean isEmpty() {
+    return entries.isEmpty() && inboxSize.get() == 0;
+  }
+
+  private void admit(Entry entry) {
+    if (makeRoom(entry.size())) {
+      append(entry);
+      unrendered.addLast(entry);
+    } else {
+      dropped++;
+    }
+  }
 
   private void append(Entry entry) {
     entries.addLast(entry);

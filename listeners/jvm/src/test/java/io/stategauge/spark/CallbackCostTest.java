@@ -33,7 +33,8 @@ class CallbackCostTest {
       }
       System.out.println("callback, collector " + state + ": " + timer + "; " + pipeline.report());
       assertTrue(timer.quantile(0.99) < ABSURD_NANOS, timer.toString());
-      assertTrue(pipeline.queue().size() <= 1000);
+      // What came in a burst lies in the inbox for a moment, which holds as much again.
+      assertTrue(pipeline.queue().size() <= 2000);
       assertTrue(pipeline.queue().bytes() <= settings.queueBytes);
     } finally {
       pipeline.close();

@@ -33,6 +33,13 @@ class EventQueueTest {
     for (int i = 0; i < count; i++) {
       queue.offer(event());
     }
+    queue.admit();
+  }
+
+  private static void offerFromSpark(EventQueue queue, int count) {
+    for (int i = 0; i < count; i++) {
+      queue.offer(event());
+    }
   }
 
   private static void render(EventQueue queue, int count, int size) throws InterruptedException {
@@ -78,6 +85,19 @@ class EventQueueTest {
     render(queue, 4, 10);
     assertNull(queue.nextUnrendered(0));
     assertEquals(List.of(7L, 8L, 9L, 10L), take(queue, 10));
+  }
+
+  @Test
+  void anInboxThatNobodyEmptiesIsBoundedAndNumbered() throws Exception {
+    EventQueue queue = new EventQueue(1000, 4 * Entry.UNRENDERED_BYTES);
+    offerFromSpark(queue, 10);
+    assertEquals(4, queue.size());
+    assertEquals(6, queue.dropped());
+    assertEquals(4 * Entry.UNRENDERED_BYTES, queue.bytes());
+    assertFalse(queue.flush(10, 0));
+    render(queue, 4, 10);
+    assertEquals(List.of(7L, 8L, 9L, 10L), take(queue, 10));
+    assertEquals(6, queue.dropped());
   }
 
   @Test
@@ -259,7 +279,7 @@ class EventQueueTest {
     sender.start();
     List<Thread> all = new ArrayList<>();
     for (int i = 0; i < producers; i++) {
-      Thread t = new Thread(() -> offer(queue, each));
+      Thread t = new Thread(() -> offerFromSpark(queue, each));
       t.start();
       all.add(t);
     }
