@@ -20,8 +20,6 @@ import eventlog
 import neutral
 import queries
 
-STREAMING = "spark.sql.streaming."
-
 
 class Recorder(StreamingQueryListener):
     """Writes events in the form that a Python listener can have them in."""
@@ -175,7 +173,7 @@ def main(path):
         "appId": spark.sparkContext.applicationId,
         "appName": spec["app"],
         "job": spec["job"],
-        "conf": {k: v for k, v in spec["conf"].items() if k.startswith(("spark.sql.", "spark.stategauge."))},
+        "conf": {k: v for k, v in spec["conf"].items() if k.startswith("spark.sql.")},
     }
     report["query"] = run.report()
     run.stop()

@@ -177,13 +177,14 @@ func (b *broker) start(t *testing.T) {
 		_ = cmd.Wait()
 		close(ended)
 	}()
+	a := newAdmin(t, b.addr)
 	await(t, "the broker to answer", func() error {
 		select {
 		case <-ended:
 			t.Fatalf("the broker ended:\n%s", tailOf(b.logFile))
 		default:
 		}
-		return newAdmin(t, b.addr).ping()
+		return a.ping()
 	})
 }
 
