@@ -17,6 +17,7 @@ import dataclasses
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -69,8 +70,8 @@ class Capture:
 
     def record(self):
         """Runs all legs and returns their reports."""
-        neutral.configure(leg.neutral_pairs(self.folder))
-        recording = recorder.Recording(self.folder / "envelopes.ndjson", neutral.text)
+        clean = neutral.replacer(leg.neutral_pairs(self.folder))
+        recording = recorder.Recording(self.folder / "envelopes.ndjson", clean)
         processes = []
         try:
             for number, part in enumerate(self.run.legs):
@@ -179,14 +180,23 @@ def main():
     if len(chosen) < len(arguments.runs):
         parser.error("no such run; there are: " + ", ".join(f"{r.version}/{r.name}" for r in RUNS))
     jar = arguments.jar or install.listener_jar()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    return capture_all(chosen, arguments, jar)
+
+
+def capture_all(chosen, arguments, jar):
+    """Captures the runs, some side by side, and prints the table; the exit status."""
     failed = False
-    # A process for each run: what is replaced in its lines is global there.
-    with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(arguments.jobs)
+    try:
         waiting = [pool.submit(attempt, r, arguments.work, arguments.out, jar) for r in chosen]
         for done in concurrent.futures.as_completed(waiting):
             ok, line = done.result()
             failed |= not ok
             print(line, flush=True)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        leg.end_all()
     return 1 if failed else 0
 
 

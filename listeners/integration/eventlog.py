@@ -22,13 +22,13 @@ KEPT = (
 CODECS = {"zstd": "ZStdCompressionCodec", "lz4": "LZ4CompressionCodec", "snappy": "SnappyCompressionCodec"}
 
 
-def trim(folder, app_id, jvm, neutral):
-    """Trims the log of an application; `neutral` rewrites a line."""
+def trim(folder, app_id, jvm, clean):
+    """Trims the log of an application; `clean` rewrites a line."""
     for path in sorted(pathlib.Path(folder).rglob(f"*{app_id}*")):
         if path.is_file() and path.stat().st_size and not path.name.startswith("."):
             codec = codec_of(path, jvm)
             lines = read(path, jvm, codec).decode().splitlines()
-            write(path, jvm, codec, "".join(neutral(line) + "\n" for line in kept(lines)).encode())
+            write(path, jvm, codec, "".join(clean(line) + "\n" for line in kept(lines)).encode())
 
 
 def kept(lines):

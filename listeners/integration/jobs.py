@@ -24,7 +24,8 @@ import queries
 class Recorder(StreamingQueryListener):
     """Writes events in the form that a Python listener can have them in."""
 
-    def __init__(self, path):
+    def __init__(self, path, clean):
+        self.clean = clean
         # Two processes may write here: whole lines, appended.
         self.file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self.batches = 0
@@ -32,7 +33,7 @@ class Recorder(StreamingQueryListener):
         self.terminated = 0
 
     def write(self, text):
-        os.write(self.file, (neutral.text(text) + "\n").encode())
+        os.write(self.file, (self.clean(text) + "\n").encode())
 
     def onQueryStarted(self, event):
         self.write(
@@ -74,9 +75,9 @@ def session(spec):
     return spark
 
 
-def add_listeners(spark, spec):
+def add_listeners(spark, spec, clean):
     """Registers the recorder, and our Python listener where the job asks for it."""
-    recorder = Recorder(spec["events"])
+    recorder = Recorder(spec["events"], clean)
     spark.streams.addListener(recorder)
     ours = None
     if spec.get("python_url"):
@@ -135,7 +136,7 @@ class Run:
     def report(self):
         """Spark's own view of the query: of a failed one too."""
         jvm_query = self.query._jsq
-        recent = [json.loads(neutral.text(p.json())) for p in jvm_query.recentProgress()]
+        recent = [json.loads(self.recorder.clean(p.json())) for p in jvm_query.recentProgress()]
         failed = self.query.exception()
         return {
             "id": str(self.query.id),
@@ -157,9 +158,9 @@ def main(path):
     """Runs the job of a specification file."""
     spec = json.loads(pathlib.Path(path).read_text())
     jars = filter(None, spec["conf"].get("spark.jars", "").split(","))
-    neutral.configure(spec["neutral"] + [[str(pathlib.Path(jar).parent), "/opt/jars"] for jar in jars])
+    clean = neutral.replacer(spec["neutral"] + [[str(pathlib.Path(jar).parent), "/opt/jars"] for jar in jars])
     spark = session(spec)
-    recorder, ours = add_listeners(spark, spec)
+    recorder, ours = add_listeners(spark, spec, clean)
     run = Run(spark, spec, recorder)
     feed = queries.Feed(spec) if spec["job"] == "idle" else None
     if feed:
@@ -183,8 +184,8 @@ def main(path):
     jvm = spark.sparkContext._jvm
     spark.stop()
     if spec.get("eventlog"):
-        eventlog.trim(spec["eventlog"], report["appId"], jvm, neutral.text)
-    pathlib.Path(spec["report"]).write_text(neutral.text(json.dumps(report)))
+        eventlog.trim(spec["eventlog"], report["appId"], jvm, clean)
+    pathlib.Path(spec["report"]).write_text(clean(json.dumps(report)))
 
 
 if __name__ == "__main__":

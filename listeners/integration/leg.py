@@ -7,6 +7,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import threading
 
 import install
 
@@ -99,8 +100,15 @@ def own_address():
     return "" if address.startswith("127.") else address
 
 
+# Jobs that this process has started, and whether it is to start no more.
+started = []
+stopping = threading.Event()
+
+
 def start(version, spec, folder, name="job"):
     """Starts jobs.py for a specification in the background; its output goes to NAME.log."""
+    if stopping.is_set():
+        raise RuntimeError("the suite is being stopped")
     folder = pathlib.Path(folder)
     spec = {"neutral": neutral_pairs(folder), "dir": str(folder), "report": str(folder / f"{name}.report.json"), **spec}
     path = folder / f"{name}.spec.json"
@@ -120,7 +128,7 @@ def start(version, spec, folder, name="job"):
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     with open(folder / f"{name}.log", "w") as log:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [python, HERE / "jobs.py", path],
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -129,6 +137,8 @@ def start(version, spec, folder, name="job"):
             cwd=folder,
             start_new_session=True,
         )
+    started.append(process)
+    return process
 
 
 def end(processes):
@@ -138,6 +148,12 @@ def end(processes):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def end_all():
+    """Ends every job of this process, and lets no other begin."""
+    stopping.set()
+    end(list(started))
 
 
 def report(folder, name="job"):

@@ -1,15 +1,13 @@
 """Takes names of this machine out of what is kept: folders, host, user."""
 
-REPLACED = []
 
+def replacer(pairs):
+    """A function that rewrites a line; pairs are (found, replacement), the longest goes first."""
+    ordered = sorted(((found, other) for found, other in pairs if found), key=lambda pair: -len(pair[0]))
 
-def configure(pairs):
-    """Sets what is replaced, as (found, replacement), the longest first."""
-    REPLACED[:] = sorted(([a, b] for a, b in pairs if a), key=lambda pair: -len(pair[0]))
+    def text(line):
+        for found, other in ordered:
+            line = line.replace(found, other)
+        return line
 
-
-def text(line):
-    """The line without this machine's names."""
-    for found, replacement in REPLACED:
-        line = line.replace(found, replacement)
-    return line
+    return text

@@ -11,11 +11,11 @@ import urllib.request
 class Recording:
     """An HTTP server on loopback that appends every posted line to a file.
 
-    With `forward` each request goes on to that URL, and the sender gets its answer.
+    `clean` rewrites each line. With `forward` each request goes on to that URL, and the sender gets its answer.
     """
 
-    def __init__(self, path, neutral, forward=None):
-        self.neutral, self.forward = neutral, forward
+    def __init__(self, path, clean, forward=None):
+        self.clean, self.forward = clean, forward
         self.lines = self.accepted = 0
         self.file = open(path, "a", encoding="utf-8")
         self.lock = threading.Lock()
@@ -54,7 +54,7 @@ class Recording:
         """Appends the lines of one request, whole or not at all."""
         lines = [line for line in body.splitlines() if line.strip()]
         with self.lock:
-            self.file.write("".join(self.neutral(line) + "\n" for line in lines))
+            self.file.write("".join(self.clean(line) + "\n" for line in lines))
             self.file.flush()
             self.lines += len(lines)
         return len(lines)

@@ -163,7 +163,7 @@ class Recordings(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.path = pathlib.Path(folder.name) / "envelopes.ndjson"
-        neutral.configure([("/home/me", "/srv"), ("/home/me/cache", "/opt"), ("", "never")])
+        self.clean = neutral.replacer([("/home/me", "/srv"), ("/home/me/cache", "/opt"), ("", "never")])
 
     def post(self, url, body, **headers):
         request = urllib.request.Request(url + "/api/v1/events", body, headers)
@@ -171,7 +171,7 @@ class Recordings(unittest.TestCase):
             return json.loads(answer.read())
 
     def test_lines_are_kept_in_order_and_answered(self):
-        recording = recorder.Recording(self.path, neutral.text)
+        recording = recorder.Recording(self.path, self.clean)
         answer = self.post(recording.url, gzip.compress(b'{"seq":1}\n{"seq":2}\n'), **{"Content-Encoding": "gzip"})
         self.post(recording.url, b'{"seq":3,"at":"/home/me/cache/x /home/me/y"}')
         recording.close()
@@ -181,8 +181,8 @@ class Recordings(unittest.TestCase):
         )
 
     def test_requests_go_on_to_the_real_collector(self):
-        real = recorder.Recording(self.path, neutral.text)
-        between = recorder.Recording(self.path.with_suffix(".copy"), neutral.text, real.url)
+        real = recorder.Recording(self.path, self.clean)
+        between = recorder.Recording(self.path.with_suffix(".copy"), self.clean, real.url)
         self.post(between.url, b'{"seq":1}\n{"seq":2}')
         between.close()
         real.close()
