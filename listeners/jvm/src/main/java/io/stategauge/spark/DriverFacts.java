@@ -24,7 +24,7 @@ interface DriverFacts {
   /** The queries that run now, with whether a trigger is under way. */
   List<ActiveQuery> active();
 
-  /** Notes that a query started. */
+  /** Notes that a query runs; may be said again. */
   void started(UUID queryId, UUID runId);
 
   /** Notes that a query ended. */

@@ -15,6 +15,8 @@ import java.util.UUID;
  * out, since it tells what has been dropped by then. Bodies belong to one thread, heads to any.
  */
 final class Envelopes {
+  private static final int MAX_QUERIES = 4096;
+
   private final String sender;
   private final String cluster;
   private final DriverFacts facts;
@@ -60,6 +62,7 @@ final class Envelopes {
     boolean fresh = !Long.valueOf(interruptions).equals(toldAfter.get(query));
     boolean context = kind == Entry.Kind.STARTED || kind == Entry.Kind.PROGRESS && fresh;
     if (context) {
+      forgetWhenMany();
       toldAfter.put(query, interruptions);
       conf(out, confs.computeIfAbsent(query, facts::conf));
     }
@@ -69,6 +72,14 @@ final class Envelopes {
       executors(out);
     }
     return close(out, kind, event);
+  }
+
+  /** Queries whose end was dropped would stay; being told twice costs the others little. */
+  private void forgetWhenMany() {
+    if (toldAfter.size() >= MAX_QUERIES) {
+      confs.clear();
+      toldAfter.clear();
+    }
   }
 
   /** Forgets a query that ended. */

@@ -30,9 +30,11 @@ final class EventJson {
     }
   }
 
-  /** Returns the id of the run that a started event is about. */
-  static UUID runId(Object started) {
-    return ((QueryStartedEvent) started).runId();
+  /** Returns the id of the run that a started or progress event is about. */
+  static UUID runId(Entry.Kind kind, Object event) {
+    return kind == Entry.Kind.STARTED
+        ? ((QueryStartedEvent) event).runId()
+        : ((QueryProgressEvent) event).progress().runId();
   }
 
   /** Returns the event as one line of JSON. */

@@ -101,7 +101,8 @@ final class Pipeline {
 
   /** Returns what became of the events so far, for people. */
   String report() {
-    return "sent " + sent + ", dropped " + queue.dropped() + ", waiting " + queue.size() + ", failed attempts " + failures;
+    return "sent " + sent + ", dropped " + queue.dropped() + ", waiting " + queue.size()
+        + ", failed attempts " + failures;
   }
 
   // The rendering thread.
@@ -128,8 +129,8 @@ final class Pipeline {
   private void renderOne(Entry entry) {
     try {
       UUID query = EventJson.queryId(entry.kind, entry.event);
-      if (entry.kind == Entry.Kind.STARTED) {
-        facts.started(query, EventJson.runId(entry.event));
+      if (entry.kind == Entry.Kind.STARTED || entry.kind == Entry.Kind.PROGRESS) {
+        facts.started(query, EventJson.runId(entry.kind, entry.event)); // a query may be older than we
       }
       String event = EventJson.render(entry.kind, entry.event);
       byte[] body = envelopes.body(entry.kind, query, event, entry.atMs, interruptions.get());
@@ -140,7 +141,8 @@ final class Pipeline {
       queue.rendered(entry, query.toString(), body);
     } catch (RuntimeException | LinkageError e) {
       queue.unrenderable(entry);
-      log.say("stategauge: cannot render an event of type " + entry.kind.word + ", it is dropped: " + Redaction.message(String.valueOf(e)));
+      log.say("stategauge: cannot render an event of type " + entry.kind.word + ", it is dropped: "
+          + Redaction.message(String.valueOf(e)));
     }
   }
 
@@ -183,7 +185,8 @@ final class Pipeline {
     } else {
       queue.refused();
       failures.incrementAndGet();
-      log.say("stategauge: " + settings.destination() + " refused " + count + " events, they are dropped: " + result.reason);
+      log.say("stategauge: " + settings.destination() + " refused " + count + " events, they are dropped: "
+          + result.reason);
     }
   }
 

@@ -13,7 +13,8 @@ final class Redaction {
   private static final Pattern ASSIGNMENT =
       Pattern.compile(
           "(?i)((?:password|passwd|pwd|secret|token|credential|access[._-]?key|api[._-]?key|sas[._-]?key"
-              + "|account[._-]?key)[\\w.-]{0,64}[\"'\\\\]{0,3}\\s{0,4}(?:=>|[=:])\\s{0,4}[\"'\\\\]{0,3})[^\\s\"'\\\\,;&)}\\]]{1,4096}");
+              + "|account[._-]?key)[\\w.-]{0,64}[\"'\\\\]{0,3}\\s{0,4}(?:=>|[=:])\\s{0,4}[\"'\\\\]{0,3})"
+              + "[^\\s\"'\\\\,;&)}\\]]{1,4096}");
 
   /** What follows the name of an authentication scheme. */
   private static final Pattern SCHEME =

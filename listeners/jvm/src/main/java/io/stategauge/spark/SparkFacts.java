@@ -5,10 +5,12 @@ import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -37,6 +39,9 @@ final class SparkFacts implements DriverFacts {
 
   private final ExecutorWatch watch;
   private final Map<UUID, UUID> running = new ConcurrentHashMap<>();
+
+  /** The running queries that were found in a session: those can also be missed there. */
+  private final Set<UUID> found = new HashSet<>();
 
   /** The sessions in which queries were started, for their queries' status. */
   private final CopyOnWriteArrayList<WeakReference<Object>> sessions = new CopyOnWriteArrayList<>();
@@ -190,7 +195,12 @@ final class SparkFacts implements DriverFacts {
     List<ActiveQuery> out = new ArrayList<>();
     for (Map.Entry<UUID, UUID> e : running.entrySet()) {
       Object query = query(e.getKey());
-      out.add(new ActiveQuery(e.getKey().toString(), e.getValue().toString(), query == null || isTriggerActive(query)));
+      if (query == null && found.contains(e.getKey())) {
+        ended(e.getKey()); // the event that told it was dropped, or is still to come
+        continue;
+      }
+      boolean triggerActive = query == null || isTriggerActive(query);
+      out.add(new ActiveQuery(e.getKey().toString(), e.getValue().toString(), triggerActive));
     }
     return out;
   }
@@ -212,6 +222,7 @@ final class SparkFacts implements DriverFacts {
   @Override
   public void ended(UUID queryId) {
     running.remove(queryId);
+    found.remove(queryId);
   }
 
   /** Finds a running query in the sessions known, null if it is in none of them. */
@@ -220,6 +231,7 @@ final class SparkFacts implements DriverFacts {
       Object session = known.get();
       Object query = session == null ? null : query(session, id);
       if (query != null) {
+        found.add(id);
         return query;
       }
     }

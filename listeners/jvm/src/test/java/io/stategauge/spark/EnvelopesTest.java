@@ -74,6 +74,15 @@ class EnvelopesTest {
   }
 
   @Test
+  void queriesWhoseEndWasDroppedAreForgottenInTime() throws Exception {
+    body(Entry.Kind.PROGRESS, Samples.progress(0), 0);
+    for (int i = 0; i < 4096; i++) {
+      envelopes.body(Entry.Kind.STARTED, UUID.randomUUID(), "{}", 0, 0);
+    }
+    assertEquals(1, body(Entry.Kind.PROGRESS, Samples.progress(1), 0).get("conf").size());
+  }
+
+  @Test
   void theExceptionOfAFailureIsCutAndCleaned() throws Exception {
     String text = "org.apache.spark.SparkException: cannot write to s3a://id:s3cret@bucket, password=s3cret\n\tat x" + "y".repeat(20_000);
     JsonNode e = body(Entry.Kind.TERMINATED, Samples.terminated(text), 0);

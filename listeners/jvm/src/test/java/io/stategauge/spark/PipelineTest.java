@@ -197,6 +197,15 @@ class PipelineTest {
   }
 
   @Test
+  void aQueryThatStartedBeforeTheListenerIsInTheHeartbeat() throws Exception {
+    FakeCollector collector = keep(FakeCollector.healthy());
+    Pipeline pipeline = start(Samples.settings("url", collector.url(), "heartbeat.interval", "1s"));
+    offer(pipeline, 7, 8);
+    String line = collector.await(2).get(1);
+    assertTrue(line.contains("\"active\":[{\"id\":\"" + Samples.QUERY + "\",\"runId\":\"" + Samples.RUN), line);
+  }
+
+  @Test
   void afterAnInterruptionTheSettingsAreToldAgain() throws Exception {
     AtomicInteger calls = new AtomicInteger();
     FakeCollector collector = keep(new FakeCollector((x, lines) -> calls.incrementAndGet() == 2 ? 503 : 200));
