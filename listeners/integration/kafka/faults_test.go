@@ -172,11 +172,12 @@ func TestDaemonsThatComeAndGoShareTheStream(t *testing.T) {
 	stop = f.stream(5 * time.Millisecond)
 	awaitSpread(t, daemons[:2], f)
 	stop()
+	f.send(20)
 	again = awaitCovered(t, daemons[:2], gone, f)
 	t.Logf("%d events, 2 joins, 1 left: %v applied by more than one, by partition", f.total(), again)
 	for i, d := range daemons[:2] {
 		t.Logf("daemon %d: %g generations, %g commit errors, %g batches told to be missed", i, d.count("stategauge_kafka_rebalances_total"),
-			d.count("stategauge_kafka_commit_errors_total"), d.count("stategauge_missed_batches_total"))
+			d.count("stategauge_kafka_commit_errors_total"), d.count("spark_streaming_missed_batches_total"))
 	}
 }
 
