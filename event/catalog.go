@@ -133,7 +133,8 @@ const (
 	QuirkPerTask
 	// QuirkZeroUntracked: 0 in every batch where RocksDB does not track the row count.
 	QuirkZeroUntracked
-	// QuirkZeroBounded: 0 with bounded memory in 3.5 and 4.0, a share of the process from 4.1.
+	// QuirkZeroBounded: with bounded memory 3.5 counts the shared cache once per store,
+	// 4.0 says 0, and 4.1 and newer a share of the process.
 	QuirkZeroBounded
 	// QuirkWhole: contains its sibling phases.
 	QuirkWhole
@@ -149,7 +150,7 @@ var quirkNames = []string{
 	"two of a join's four stores", "reset at load", "whole milliseconds per store", "repeats in 4.0 with changelog",
 	"constant 0", "part of another metric", "repeats the last upload", "-1 is unknown", "nanoseconds",
 	"shared cache counted per store before 4.1", "swapped in 4.0 and 4.1", "lowest few instances only", "once per task",
-	"0 where rows are not tracked", "0 with bounded memory in 3.5 and 4.0", "contains the phases", "1970 is none yet",
+	"0 where rows are not tracked", "with bounded memory 0 in 4.0, the shared cache once per store in 3.5", "contains the phases", "1970 is none yet",
 	"0 without a rate limit", "percentile",
 }
 

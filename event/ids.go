@@ -112,9 +112,11 @@ const (
 	DurationCollectSourceMetrics         MetricID = 100
 	SourceNumFilesOutstanding            MetricID = 101
 	SourceNumBytesOutstanding            MetricID = 102
+	NumRowsReadDuringEviction            MetricID = 103
+	NumRowsIncrementallyRemoved          MetricID = 104
 
 	// NumMetrics is the length of a Vector.
-	NumMetrics = 103
+	NumMetrics = 105
 )
 
 // FirstPhase and LastPhase bound the durationMs keys that Apache Spark writes,

@@ -62,7 +62,7 @@ var catalog = [NumMetrics]Metric{
 	},
 	{
 		ID: RocksDBLoadLatency, JSON: "rocksdbLoadLatencyMs", Scope: ScopeOperator, Provider: ProviderRocksDB, Unit: UnitSeconds, Kind: KindWork, Since: Version{4, 1, 0}, Scale: milli, Quirks: QuirkTwoOfFour | QuirkMsFloor, Series: prefix + "rocksdb_load_task_seconds_total",
-		Help: "Time to load the state store at the start of the batch, summed over parallel tasks.",
+		Help: "Time to load the state store at the start of the batch, summed over parallel tasks; opening the changelog is part of it, so it is not 0 where nothing had to be fetched.",
 	},
 	{
 		ID: RocksDBLoadFromSnapshotLatency, JSON: "rocksdbLoadFromSnapshotLatencyMs", Scope: ScopeOperator, Provider: ProviderRocksDB, Unit: UnitSeconds, Kind: KindWork, Since: Version{4, 1, 0}, Scale: milli, Quirks: QuirkTwoOfFour | QuirkConstantZero, Series: prefix + "rocksdb_load_from_snapshot_latency_seconds_total",
@@ -74,7 +74,7 @@ var catalog = [NumMetrics]Metric{
 	},
 	{
 		ID: RocksDBNumReplayChangelogFiles, JSON: "rocksdbNumReplayChangelogFiles", Scope: ScopeOperator, Provider: ProviderRocksDB, Unit: UnitCount, Kind: KindWork, Since: Version{4, 1, 0}, Scale: 1, Quirks: QuirkTwoOfFour, Series: prefix + "rocksdb_num_replay_changelog_files_total",
-		Help: "Changelog files replayed while loading state.",
+		Help: "Changelog files replayed while loading state; in 4.1 an aggregation shows 0 even when its stores had to be fetched.",
 	},
 	{
 		ID: RocksDBBytesCopied, JSON: "rocksdbBytesCopied", Scope: ScopeOperator, Provider: ProviderRocksDB, Unit: UnitBytes, Kind: KindWork, Since: Version{3, 2, 0}, Scale: 1, Quirks: QuirkTwoOfFour | QuirkStickyUpload, Series: prefix + "rocksdb_uploaded_bytes_total",
@@ -419,5 +419,13 @@ var catalog = [NumMetrics]Metric{
 	{
 		ID: SourceNumBytesOutstanding, JSON: "sources.metrics.numBytesOutstanding", Scope: ScopeSource, Provider: ProviderAny, Unit: UnitBytes, Kind: KindLevel, Since: databricksOnly, Scale: 1, Quirks: 0, Series: prefix + "source_num_bytes_outstanding",
 		Help: "Bytes that a Delta or Auto Loader source has still to read.",
+	},
+	{
+		ID: NumRowsReadDuringEviction, JSON: "numRowsReadDuringEviction", Scope: ScopeOperator, Provider: ProviderAny, Unit: UnitRows, Kind: KindWork, Since: Version{4, 3, 0}, Scale: 1, Quirks: 0, Series: prefix + "num_rows_read_during_eviction_total",
+		Help: "State rows that eviction read in search of expired ones; far above the rows removed, it scans the whole state.",
+	},
+	{
+		ID: NumRowsIncrementallyRemoved, JSON: "numRowsIncrementallyRemoved", Scope: ScopeOperator, Provider: ProviderAny, Unit: UnitRows, Kind: KindWork, Since: Version{4, 3, 0}, Scale: 1, Quirks: 0, Series: prefix + "num_rows_incrementally_removed_total",
+		Help: "State rows that were evicted while the batch was still being processed, and not at its end.",
 	},
 }

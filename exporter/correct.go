@@ -20,8 +20,9 @@ func (x *Exporter) correct(q *query, e *entity, b *event.Batch, o *event.Operato
 	x.correctMemory(o, v)
 	e.op.correctRows(o, v, q.known.tracked)
 	mode := e.op.sticky.mode(v, q.known.changelog)
-	e.op.sticky.fixUpload(v, &x.plan, mode, b.ID)
 	e.op.sticky.fixSlow(v, &x.plan, mode, b.ID)
+	e.op.sticky.noteSnapshots(o.SnapshotMin)
+	e.op.sticky.fixUpload(v, &x.plan, mode, b.ID)
 	if mode != unknown {
 		q.inferred = mode
 	}

@@ -190,6 +190,51 @@ func TestUploadsAreCountedOnce(t *testing.T) {
 	f(off, 400, 10, b, 10)
 }
 
+// TestStoresThatUploadOneAfterAnotherAreCountedOnce has four stores of about 50
+// each: the sum reaches a round's 200 in steps, and the next round's 220 from there.
+func TestStoresThatUploadOneAfterAnotherAreCountedOnce(t *testing.T) {
+	p := &New(Options{}).plan
+	s := &sticky{}
+	sum := 0.0
+	f := func(batch int64, bytes, flush, want float64) {
+		t.Helper()
+		v := vector(event.RocksDBBytesCopied, bytes, event.RocksDBCommitFlushLatency, flush)
+		s.fixUpload(v, p, on, batch)
+		sum += v[event.RocksDBBytesCopied]
+		wantNumber(t, "uploaded in all", sum, want)
+	}
+	f(0, 0, 0, 0)
+	f(9, 0, 30, 0) // a snapshot is cut
+	f(10, 150, 0, 0)
+	f(11, 150, 0, 0)
+	f(12, 200, 0, 0)
+	f(19, 200, 35, 200) // the next one
+	f(20, 205, 0, 200)  // one of 55 in place of one of 50, the others as before
+	f(21, 240, 0, 200)
+	f(28, 230, 0, 200)
+	f(29, 220, 20, 420) // the last store was late
+	f(39, 220, 20, 420) // no upload since
+}
+
+func TestWhatAMovedStoreFetchedIsNoUpload(t *testing.T) {
+	p := &New(Options{}).plan
+	s := &sticky{}
+	f := func(batch, oldest int64, bytes, flush, want float64) {
+		t.Helper()
+		v := vector(event.RocksDBBytesCopied, bytes, event.RocksDBCommitFlushLatency, flush)
+		s.noteSnapshots(oldest)
+		s.fixUpload(v, p, on, batch)
+		wantNumber(t, "uploaded", v[event.RocksDBBytesCopied], want)
+	}
+	f(0, -1, 0, 0, 0)
+	f(11, 10, 200, 0, 0)
+	f(19, 10, 200, 30, 200)
+	f(22, -1, 900, 40, 0) // a store is new to its executor and shows what it fetched
+	f(23, -1, 900, 0, 0)
+	f(24, 20, 210, 0, 0)
+	f(29, 20, 210, 30, 210)
+}
+
 func TestOldCommitTimesAreFound(t *testing.T) {
 	p := &New(Options{}).plan
 	s := &sticky{}

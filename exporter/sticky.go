@@ -11,11 +11,16 @@ import (
 // A repeat is told by nothing changing. What stood there when an operator or a
 // run is first seen may be an upload of long ago, or a download, so it is counted
 // only where that cannot be: with changelog checkpointing known to be off, or in
-// a query's very first batch. That never counts anything twice; it may leave out
-// one upload per run.
+// a query's very first batch. That may leave out one upload per run.
+//
+// The stores upload one after another, and Spark sends the sum over them: on its
+// way through the stores the sum changes several times. It is counted once, when
+// the next snapshot is cut: by then all have uploaded.
 type sticky struct {
 	uploadSeen, slowSeen bool
 	upload, slow         [maxSticky]float64
+	pending              bool // the upload figures have changed and were not counted since
+	uploaded             bool // every store had uploaded a snapshot, as far as was told
 	rebase               bool // the next upload figures only set what later ones are compared with
 	compared, changed    int  // batches of this run; changed in both zip and copied bytes
 	told                 tri  // by changelog commit times of this run
@@ -26,6 +31,16 @@ const maxSticky = 8
 // startRun forgets what depends on a run's settings.
 func (s *sticky) startRun() {
 	s.rebase, s.compared, s.changed, s.told = true, 0, 0, unknown
+}
+
+// noteSnapshots takes the oldest snapshot that stores report to have uploaded. A
+// store that is new to its executor has uploaded none, and what it shows as copied
+// is what it fetched.
+func (s *sticky) noteSnapshots(oldest int64) {
+	if s.uploaded && oldest == -1 {
+		s.rebase = true
+	}
+	s.uploaded = oldest >= 0
 }
 
 // Off is inferred when at least nine tenths of so many batches changed.
@@ -49,21 +64,25 @@ func (s *sticky) mode(v *event.Vector, conf tri) tri {
 	}
 }
 
-// fixUpload leaves in v the upload figures that this batch brought.
+// fixUpload leaves in v the upload figures that have become complete with this
+// batch. It comes after fixSlow, which tells a snapshot that this batch cut from a
+// repeat.
 func (s *sticky) fixUpload(v *event.Vector, p *plan, mode tri, batch int64) {
 	was, seen := s.upload, s.uploadSeen
 	if !take(&s.upload, v, p.sticky) {
 		return
 	}
 	s.uploadSeen = true
-	differs := s.upload != was
-	if seen && !s.rebase {
+	// Stores that fetched a snapshot show what they downloaded.
+	rebase := s.rebase || v[event.RocksDBNumLoadedFromDfs] > 0
+	s.rebase = false
+	if seen && !rebase {
 		s.compare(was, p)
 	}
-	// Stores that fetched a snapshot show what they downloaded.
-	fresh := seen && !s.rebase && differs && !(v[event.RocksDBNumLoadedFromDfs] > 0)
-	s.rebase = false
-	if mode == off || fresh || !seen && batch == 0 {
+	s.pending = !rebase && (s.pending || seen && s.upload != was)
+	complete := !has(v, p.slow) || total(v, p.slow) > 0
+	if mode == off || !seen && batch == 0 || s.pending && complete {
+		s.pending = false
 		return
 	}
 	for _, id := range p.sticky {
@@ -128,11 +147,7 @@ func total(v *event.Vector, rows []event.MetricID) float64 {
 // take copies the rows into vals, absent ones as -1 so that arrays compare. It
 // returns false, and leaves vals alone, if none is there.
 func take(vals *[maxSticky]float64, v *event.Vector, rows []event.MetricID) bool {
-	any := false
-	for _, id := range rows {
-		any = any || v.Has(id)
-	}
-	if !any {
+	if !has(v, rows) {
 		return false
 	}
 	for i, id := range rows {
@@ -142,4 +157,14 @@ func take(vals *[maxSticky]float64, v *event.Vector, rows []event.MetricID) bool
 		}
 	}
 	return true
+}
+
+// has reports whether any of the rows is there.
+func has(v *event.Vector, rows []event.MetricID) bool {
+	for _, id := range rows {
+		if v.Has(id) {
+			return true
+		}
+	}
+	return false
 }

@@ -158,6 +158,11 @@ func (p *rerun) take(e *event.Event) {
 	}
 }
 
+// told is how many batches were heard of, those of an older run included.
+func (p *rerun) told() int {
+	return p.outcomes[event.OutcomeExecuted] + p.outcomes[event.OutcomeLate]
+}
+
 func (p *rerun) outcomeOf(e *event.Event) event.Outcome { return outcomeOf(e, p.updates) }
 
 // advance moves the clock to the end of what the event reports, in ticks.

@@ -149,8 +149,14 @@ func (p *pages) grew(name string, labels ...string) float64 {
 func TestSeriesAreWhatSparkItselfSaysOfItsLastBatch(t *testing.T) {
 	eachRun(t, func(t *testing.T, f *fixture) {
 		var last progressText
-		if err := json.Unmarshal(f.Legs[len(f.Legs)-1].Query.LastProgress, &last); err != nil {
-			t.Fatal(err)
+		for _, l := range f.Legs {
+			// One that took over a query in use may have died before its first batch.
+			if text := l.Query.LastProgress; len(text) > 0 && string(text) != "null" {
+				last = progressText{}
+				if err := json.Unmarshal(text, &last); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 		if !last.executed() {
 			// A copy made while idle, under the number that comes next: what it says of
