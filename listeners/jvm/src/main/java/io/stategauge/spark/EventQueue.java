@@ -26,6 +26,9 @@ import java.util.concurrent.locks.ReentrantLock;
  * What they offer lies in an inbox of the same limits until the rendering thread numbers it.
  */
 final class EventQueue {
+  /** How often the rendering thread looks into the inbox. */
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
+
   private final int maxEvents;
   private final long maxBytes;
 
@@ -35,7 +38,6 @@ final class EventQueue {
   private final ConcurrentLinkedQueue<Entry> inbox = new ConcurrentLinkedQueue<>();
   private final AtomicInteger inboxSize = new AtomicInteger();
   private final AtomicLong inboxDropped = new AtomicLong();
-  private volatile Thread renderer;
 
   private final ArrayDeque<Entry> entries = new ArrayDeque<>();
   private final ArrayDeque<Entry> unrendered = new ArrayDeque<>();
@@ -55,7 +57,10 @@ final class EventQueue {
     this.maxBytes = maxBytes;
   }
 
-  /** Takes an event of Spark in; the oldest ones make room. Takes no lock and never waits. */
+  /**
+   * Takes an event of Spark in; the oldest ones make room. Takes no lock, wakes no thread and never
+   * waits: a thread woken on a busy machine may take the processor from the one that woke it.
+   */
   void offer(Entry entry) {
     inbox.add(entry);
     int limit = (int) Math.min(maxEvents, Math.max(1, maxBytes / Entry.UNRENDERED_BYTES));
@@ -63,7 +68,6 @@ final class EventQueue {
       inboxSize.decrementAndGet();
       inboxDropped.incrementAndGet();
     }
-    LockSupport.unpark(renderer);
   }
 
   /** Numbers what lies in the inbox and puts it into the queue; the oldest ones make room. */
@@ -105,7 +109,6 @@ final class EventQueue {
 
   /** Returns the oldest event to be rendered, null if none comes within the time given. */
   Entry nextUnrendered(long timeoutMs) throws InterruptedException {
-    renderer = Thread.currentThread();
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
     while (true) {
       if (Thread.interrupted()) {
@@ -117,7 +120,7 @@ final class EventQueue {
       if (entry != null || left <= 0) {
         return entry;
       }
-      LockSupport.parkNanos(this, left);
+      LockSupport.parkNanos(this, Math.min(left, LOOK_NANOS));
     }
   }
 
