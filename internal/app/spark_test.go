@@ -1,21 +1,17 @@
 package app
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/stategauge/stategauge/configs"
 	"github.com/stategauge/stategauge/event"
-	"github.com/stategauge/stategauge/rules"
 )
 
 // sparkFixtures holds what real Spark said in real runs, by version: see docs/spark.md.
@@ -237,36 +233,6 @@ func TestShippedRulesRaiseNothingUnexplainedOnRealRuns(t *testing.T) {
 	eachRun(t, func(t *testing.T, f *fixture) {
 		p := newRerun(t)
 		p.stretch = 60
-		p.read(t, f.path(formBare))
-		p.checkAlerts(t, f)
-	})
-}
-
-// TestShorterWindowsRaiseNothingUnexplainedOnRealRuns gives the shipped rules
-// windows that every run can fill, all else as shipped: the noise of real batches,
-// a snapshot at every tenth of them included, must not look like a trend.
-func TestShorterWindowsRaiseNothingUnexplainedOnRealRuns(t *testing.T) {
-	short := regexp.MustCompile(`([0-9]+) batches and [0-9]+[hm]`).ReplaceAll(configs.DefaultRules(), []byte("$1 batches"))
-	for _, r := range []struct{ was, now string }{
-		{"120 batches", "40 batches"},
-		{"240 batches", "60 batches"},
-		{"500 batches", "80 batches"},
-		{"min_points: 60", "min_points: 30"},
-		{"20 batches", "5 batches"},
-	} {
-		if !bytes.Contains(short, []byte(r.was)) {
-			t.Fatalf("the shipped rules say nothing of %q", r.was)
-		}
-		short = bytes.ReplaceAll(short, []byte(r.was), []byte(r.now))
-	}
-	pack, err := rules.Load(rules.Source{Name: "short", Data: short})
-	if err != nil {
-		t.Fatal(err)
-	}
-	eachRun(t, func(t *testing.T, f *fixture) {
-		p := newRerun(t)
-		p.stretch = 60
-		p.judgeBy(pack)
 		p.read(t, f.path(formBare))
 		p.checkAlerts(t, f)
 	})
