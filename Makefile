@@ -17,7 +17,7 @@ INFO      = github.com/prometheus/common/version
 LDFLAGS   = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Revision=$(REVISION)
 
 .DEFAULT_GOAL := build
-.PHONY: setup tools servers build run test e2e lint fmt fuzz bench generate listeners spark spark-capture clean
+.PHONY: setup tools servers build run test e2e lint fmt fuzz bench generate listeners kafka spark spark-capture clean
 
 ## setup: everything that development needs
 setup: tools servers
@@ -96,6 +96,12 @@ listeners:
 	mvn -q -B -f listeners/jvm/pom.xml package
 	python3 -B -m unittest discover -q -s listeners/python/tests
 	python3 -B -m unittest discover -q -s listeners/integration/tests
+
+## kafka: the daemon against a real Kafka broker and against librdkafka's mock cluster
+kafka:
+	listeners/integration/kafka/install.sh
+	STATEGAUGE_REQUIRE_KAFKA=1 $(GO) test -count=1 -timeout 10m ./listeners/integration/kafka
+	cd listeners/integration/mockcluster && $(GO) test -count=1 -timeout 10m .
 
 ## spark: a live job for each listener into the daemon, figures compared with Spark's own
 spark:

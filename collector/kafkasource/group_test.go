@@ -135,6 +135,31 @@ func TestMembersThatJoinAndLeaveLoseNothing(t *testing.T) {
 	}
 }
 
+// A member that stops must leave the group, not rejoin it first: each of the others
+// would be interrupted twice.
+func TestAMemberThatStopsInterruptsTheOthersOnce(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, withTopic(4), shortSessions)
+	b.progresses(0, 0, 5)
+	stays := newRig(t, quick(b.ListenAddrs()...)).start().ready()
+	for range 3 {
+		leaves := newRig(t, quick(b.ListenAddrs()...)).start()
+		half := func(r *rig) func() error {
+			return want("assigned", func() float64 { return valueOf(r.metrics.Assigned) }, 2)
+		}
+		eventually(t, "the new member gets half", half(leaves))
+		eventually(t, "the old one keeps half", half(stays))
+		leaves.ready()
+		before := valueOf(stays.metrics.Rebalances)
+		leaves.halt()
+		eventually(t, "the rest is taken over", want("assigned", func() float64 { return valueOf(stays.metrics.Assigned) }, 4))
+		stays.ready()
+		if n := valueOf(stays.metrics.Rebalances) - before; n != 1 {
+			t.Errorf("%g generations after one member left, want 1", n)
+		}
+	}
+}
+
 func TestHookRewindsAPartition(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, withTopic(2))

@@ -53,6 +53,8 @@ func (s *Source) member(ctx context.Context, topics []string) {
 		pause(ctx, hookPause)
 		return
 	}
+	closed := make(chan error, 1)
+	context.AfterFunc(ctx, func() { closed <- g.close() })
 	for ctx.Err() == nil {
 		gen, err := g.next(ctx)
 		if err != nil {
@@ -62,7 +64,7 @@ func (s *Source) member(ctx context.Context, topics []string) {
 		s.live(ctx, gen)
 		s.faults.raise(faultMember, s.cfg.SessionTimeout, "the consumer group is not joined again")
 	}
-	if err := g.close(); err != nil {
+	if err := <-closed; err != nil {
 		s.log.Warn("leaving the consumer group failed", "err", err)
 	}
 }
@@ -87,6 +89,9 @@ func (s *Source) live(ctx context.Context, gen generation) {
 		defer cancel()
 		defer context.AfterFunc(genCtx, cancel)()
 		s.serve(both, gen)
+		if ctx.Err() != nil {
+			<-genCtx.Done() // a generation that ends before its group is closed is joined anew
+		}
 	})
 	<-over
 }

@@ -36,6 +36,7 @@ func (s *Source) lookAround(ctx context.Context) {
 	s.judgeTopics(looks)
 	s.takeEnds(looks)
 	s.mu.Lock()
+	s.keepEnds()
 	changed := s.topology.observe(looks)
 	if changed {
 		close(s.changed)
@@ -78,6 +79,16 @@ func (s *Source) takeEnds(looks map[string]topicLook) {
 		}
 		w.end.Store(places[p.id].last)
 		w.showLag()
+	}
+}
+
+// keepEnds tells the topology the log ends that fetches brought since the last look:
+// a topic may be deleted before the next one. It must be called with the lock held.
+func (s *Source) keepEnds() {
+	for p, w := range s.workers {
+		if end := w.end.Load(); known(end) {
+			s.topology.ends[p] = max(s.topology.ends[p], end)
+		}
 	}
 }
 

@@ -100,6 +100,30 @@ func TestRecreatedTopicIsReadAgainAndCountedAsGap(t *testing.T) {
 	eventually(t, "the gap is counted", want("gaps", func() float64 { return r.gaps(gapRecreated) }, 1))
 }
 
+// The log's end is known from what was fetched, not only from the watchdog's looks:
+// the topic goes before the first look that could have seen it.
+func TestATopicRecreatedBetweenTwoLooksIsStillAGap(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, withTopic(1))
+	cfg := quick(b.ListenAddrs()...)
+	cfg.WatchdogInterval = 2 * time.Second
+	r := newRig(t, cfg).start().ready()
+	b.progresses(0, 0, 30)
+	r.wait(30)
+	if err := b.DeleteTopic(topicEvents); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the topic is reported missing", r.reports("missing"))
+	eventually(t, "the partitions are given up", want("assigned", func() float64 { return valueOf(r.metrics.Assigned) }, 0))
+	if err := b.CreateTopic(topicEvents, 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.client().PurgeTopicsFromClient(topicEvents)
+	b.progresses(0, 100, 110)
+	r.wait(40).ready()
+	eventually(t, "the gap is counted", want("gaps", func() float64 { return r.gaps(gapRecreated) }, 1))
+}
+
 func TestTopicDeletedForLongerIsReportedAndComesBack(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, withTopic(2), kfake.AllowAutoTopicCreation())
