@@ -7,17 +7,23 @@ import (
 
 var stateFacts = []fact{
 	{"stall", "the writer stall figure is in nanoseconds", func(h *history) (bool, string) {
-		return h.rocksdb() && h.any(func(p *progressText) bool { return p.figure("rocksdbWriterStallLatencyMs") > 0 }), h.each(func(p *progressText) string {
-			raw := p.figure("rocksdbWriterStallLatencyMs")
-			if !h.rocksdb() || raw == 0 {
-				return ""
-			}
-			limit := float64(p.DurationMs["triggerExecution"]+1) * p.figure("numStateStoreInstances") // ms
-			if raw/1e6 > limit || raw != float64(int64(raw)/1000*1000) {
+		can, impossible := false, false
+		if !h.rocksdb() {
+			return false, ""
+		}
+		against := h.each(func(p *progressText) string {
+			raw, limit := p.figure("rocksdbWriterStallLatencyMs"), float64(p.DurationMs["triggerExecution"]+1)*p.figure("numStateStoreInstances")
+			can = can || raw > 0
+			impossible = impossible || raw/1e3 > limit // as microseconds
+			if raw/1e6 > limit {
 				return fmt.Sprintf("%g in a batch of at most %g ms of tasks", raw, limit)
 			}
 			return ""
 		})
+		if can && !impossible && against == "" {
+			against = "every figure could be in microseconds"
+		}
+		return can, against
 	}},
 	{"column families", "the two column family counts are swapped in 4.0 and 4.1 and right from 4.2 on", func(h *history) (bool, string) {
 		can := h.f.Job == "tws"
@@ -149,16 +155,6 @@ var stateFacts = []fact{
 func (h *history) partitions() (n float64) {
 	_, _ = fmt.Sscan(h.f.Legs[0].Conf["spark.sql.shuffle.partitions"], &n)
 	return n
-}
-
-// any reports whether some batch is so.
-func (h *history) any(is func(p *progressText) bool) bool {
-	return h.each(func(p *progressText) string {
-		if is(p) {
-			return "yes"
-		}
-		return ""
-	}) != ""
 }
 
 // idleZero are the operator's own figures that an idle copy sets to 0.
