@@ -247,8 +247,12 @@ func (p *rerun) checkAlerts(t *testing.T, f *fixture) {
 			t.Errorf("alert %s has no explanation", a)
 		}
 	}
-	if p.evaluated(t) == 0 {
-		t.Error("the rules took in no value: their silence proves nothing")
+	least := 1.0
+	if strings.HasPrefix(f.Name, "quiet-") {
+		least = float64(len(p.batches)) // two rules, each past the run's first half hour
+	}
+	if got := p.evaluated(t); got < least {
+		t.Errorf("the rules took in %g values, fewer than %g: their silence proves nothing", got, least)
 	}
 }
 

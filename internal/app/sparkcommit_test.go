@@ -1,6 +1,9 @@
 package app
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // near compares figures that Spark cuts to whole milliseconds per store.
 func near(p *progressText) float64 { return p.figure("numStateStoreInstances") }
@@ -123,15 +126,15 @@ var commitFacts = []fact{
 		}
 		return can, ""
 	}},
-	{"snapshot version", "SnapshotLastUploaded is a version: at most the batch number plus one, and that without changelog", func(h *history) (bool, string) {
-		can := h.rocksdb() && h.from(4, 1)
+	{"snapshot version", "SnapshotLastUploaded is a version: at most the batch number plus one, and that in RocksDB without changelog", func(h *history) (bool, string) {
+		can := h.from(4, 1)
 		return can, h.each(func(p *progressText) string {
 			for _, key := range p.keys(0) {
-				if len(key) < 21 || key[:21] != "SnapshotLastUploaded." {
+				if !strings.HasPrefix(key, "SnapshotLastUploaded.") {
 					continue
 				}
 				v, newest := p.figure(key), float64(p.BatchID+1)
-				if v > newest || v < -1 || !h.changelog() && v != newest {
+				if v > newest || v < -1 || h.rocksdb() && !h.changelog() && v != newest {
 					return fmt.Sprintf("%s = %g", key, v)
 				}
 			}

@@ -128,6 +128,27 @@ var stateFacts = []fact{
 			return ""
 		})
 	}},
+	{"moved stores", "when an executor is lost, a join of 4.3 tells of fetched snapshots and replayed changelogs, an aggregation of 4.1 of neither", func(h *history) (bool, string) {
+		can := len(h.f.Legs[0].Facts) > 0 && h.from(4, 1) && (h.f.Job == "join" || h.before(4, 2))
+		if !can {
+			return false, ""
+		}
+		replayed, fetched, moved := 0.0, 0.0, false
+		_ = h.each(func(p *progressText) string {
+			if p.BatchID > h.f.Legs[0].Facts[0].BatchID {
+				replayed += p.figure("rocksdbNumReplayChangelogFiles")
+				fetched += p.figure("rocksdbNumLoadedFromDfs")
+				for _, key := range p.keys(0) {
+					moved = moved || strings.HasPrefix(key, "SnapshotLastUploaded.") && p.figure(key) == -1
+				}
+			}
+			return ""
+		})
+		if told := replayed > 0 && fetched > 0; !moved || told != (h.f.Job == "join") {
+			return true, fmt.Sprintf("moved %v, %g files replayed, %g fetched", moved, replayed, fetched)
+		}
+		return true, ""
+	}},
 	{"single writes", "before 3.5 a store writes once a batch, at its commit", func(h *history) (bool, string) {
 		can := h.rocksdb() && h.before(3, 5)
 		return can, h.each(func(p *progressText) string {
