@@ -143,7 +143,7 @@ def capture(run, work, out, jar):
     check(run, reports)
     keep(run, one.folder, reports, out)
     batches = "+".join(str(r["batches"]) for r in reports)
-    shutil.rmtree(one.folder / "checkpoint", ignore_errors=True)
+    shutil.rmtree(one.folder, ignore_errors=True)
     return f"{run.version:8} {run.name:24} {batches:>9} batches {time.monotonic() - began:6.0f} s"
 
 
