@@ -5,12 +5,22 @@ import (
 	"strings"
 )
 
+// loadsTwice reports whether the operator is an aggregation that loads its stores
+// twice a batch, as those before 4.1 do.
+func (h *history) loadsTwice() bool {
+	switch h.f.Job {
+	case "agg", "idle", "foreach", "fail":
+		return h.before(4, 1)
+	}
+	return false
+}
+
 // near compares figures that Spark cuts to whole milliseconds per store.
 func near(p *progressText) float64 { return p.figure("numStateStoreInstances") }
 
 var commitFacts = []fact{
-	{"rhythm", "with changelog a snapshot is cut every minDeltasForSnapshot (10) batches, in all partitions at once", func(h *history) (bool, string) {
-		can := h.rocksdb() && h.changelog() && h.undisturbed() && h.f.Job != "foreach" && (h.from(4, 1) || h.before(4, 0)) && h.from(3, 5)
+	{"rhythm", "with changelog a snapshot is cut every minDeltasForSnapshot (10) batches, in all partitions at once, save in aggregations before 4.1", func(h *history) (bool, string) {
+		can := h.rocksdb() && h.changelog() && h.undisturbed() && h.from(3, 5) && !h.loadsTwice()
 		last := int64(-1) // version 0, before the first batch
 		return can, h.each(func(p *progressText) string {
 			// The first batch of an operator with column families is a snapshot by force.
@@ -25,8 +35,8 @@ var commitFacts = []fact{
 			return ""
 		})
 	}},
-	{"rhythm of 4.0", "4.0 cuts a snapshot in every commit from the tenth version until one has been uploaded", func(h *history) (bool, string) {
-		can := h.rocksdb() && h.changelog() && h.from(4, 0) && h.before(4, 1) && h.f.Job == "agg"
+	{"rhythm before 4.1", "an aggregation of 3.5 and 4.0 cuts snapshots in commit after commit, from the tenth version until one has been uploaded", func(h *history) (bool, string) {
+		can := h.rocksdb() && h.changelog() && h.from(3, 5) && h.loadsTwice()
 		if !can {
 			return false, ""
 		}
@@ -72,8 +82,8 @@ var commitFacts = []fact{
 			return ""
 		})
 	}},
-	{"uploads with changelog", "with changelog the upload figures repeat the last upload", func(h *history) (bool, string) {
-		can := h.rocksdb() && h.changelog() && h.f.Job != "foreach" && h.from(3, 5) && len(h.batches) > 40
+	{"uploads with changelog", "with changelog the upload figures repeat the last upload, save in aggregations before 4.1", func(h *history) (bool, string) {
+		can := h.rocksdb() && h.changelog() && h.from(3, 5) && !h.loadsTwice() && len(h.batches) > 40
 		if !can {
 			return false, ""
 		}
