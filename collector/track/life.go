@@ -201,6 +201,18 @@ func (t *Tracker) IntakePaused(fromMs, toMs int64) {
 	}
 }
 
+// TakenOver says that another process may have read events of these queries since
+// their newest batches, as happens when partitions go to another member of a group
+// and come back. The first hole of each query from here on is nobody's loss.
+func (t *Tracker) TakenOver() {
+	for _, q := range t.order {
+		q.handed = true
+		if q.cur != nil {
+			q.cur.handed = true
+		}
+	}
+}
+
 // Forget drops a query because somebody asked for it, or because another process
 // takes it over. An unknown query changes nothing.
 func (t *Tracker) Forget(id event.QueryID, nowMs int64, out []event.Update) []event.Update {

@@ -27,3 +27,40 @@ func TestOneNameForManyQueriesIsWatchedForAFewOfThem(t *testing.T) {
 		t.Errorf("%d names and %d queries are left", len(tr.names), tr.Len())
 	}
 }
+
+// A partition that went to another daemon and came back brings a hole that the
+// other one filled; a hole after that is a loss again.
+func TestWhatAnotherDaemonReadIsNotMissed(t *testing.T) {
+	tr := New(DefaultConfig(), nil)
+	now := epoch
+	missed := func(run event.RunID, ids ...int64) (n int) {
+		var out []event.Update
+		for _, id := range ids {
+			now += 10_000
+			out = tr.Apply(batchEvent("q", run, id, now), now, out)
+		}
+		now += 60_000
+		out = tr.Tick(now, out)
+		for _, u := range out {
+			n += u.Missed
+		}
+		return n
+	}
+	if n := missed("one", 1, 2, 3); n != 0 {
+		t.Errorf("%d missed of a stream without holes", n)
+	}
+	tr.TakenOver()
+	if n := missed("one", 10, 11); n != 0 {
+		t.Errorf("%d batches that another daemon read are missed", n)
+	}
+	if n := missed("one", 15); n != 3 {
+		t.Errorf("%d missed after the handover, want 3", n)
+	}
+	if out := tr.Apply(batchEvent("q", "one", 2, epoch+20_000), now, nil); out[len(out)-1].Outcome != event.OutcomeDuplicate {
+		t.Errorf("a repeat from before the handover is %v", out[len(out)-1].Outcome)
+	}
+	tr.TakenOver()
+	if n := missed("two", 40, 41); n != 0 {
+		t.Errorf("%d missed across runs, one of which another daemon read", n)
+	}
+}

@@ -22,6 +22,7 @@ type query struct {
 	firstMs, lastMs int64 // oldest and newest event, by the sender's clock
 	seenMs          int64 // our clock at the newest sign of life
 	aliveMs         int64 // the same, put off by pauses of our own
+	handed          bool  // others may have read events since the newest batch
 	heartbeatMs     int64
 	triggerActive   bool
 	lifeMs          int64 // sender's time of the newest sign of life in this run
@@ -100,6 +101,7 @@ func (q *query) begin(id event.RunID, at int64, c *Config) *run {
 		r.win = newWindow(c.WindowBatches)
 	}
 	r.reset(id, at, previous)
+	r.handed = q.handed
 	q.cur = r
 	q.runs++
 	q.beats.reset()

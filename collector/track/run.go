@@ -34,6 +34,7 @@ type run struct {
 	holeSender              bool  // the sender lost something about then
 	filled                  int64 // counted as missed, came after all
 	carried                 int64 // holes that left the window before they were settled
+	handed                  bool  // somebody else may have read what comes before the next batch
 
 	started, ended, failed, idleSeen bool
 	failure                          *event.Failure
@@ -86,6 +87,7 @@ func (r *run) note(id, nowMs int64, senderLost bool, c *Config) {
 	if r.settled == event.Absent {
 		r.open(id, nowMs, c)
 	}
+	r.takeOver(id)
 	switch newest := r.win.newest; {
 	case newest == event.Absent || id == newest+1:
 	case id > newest:
@@ -101,11 +103,21 @@ func (r *run) note(id, nowMs int64, senderLost bool, c *Config) {
 // that is known and near, otherwise at the first batch seen.
 func (r *run) open(id, nowMs int64, c *Config) {
 	r.base = id - 1
-	if p := r.previous; p != event.Absent && p < id-1 && id-p <= c.MaxJump {
+	if p := r.previous; p != event.Absent && !r.handed && p < id-1 && id-p <= c.MaxJump {
 		r.base, r.acrossTo = p, id-1
 		r.notice(id, nowMs, false)
 	}
 	r.settled = r.base
+}
+
+// takeOver begins counting anew where others may have read on: what lies between is
+// nobody's loss.
+func (r *run) takeOver(id int64) {
+	if r.handed && r.win.newest != event.Absent && id > r.win.newest+1 {
+		r.base, r.settled, r.acrossTo = id-1, id-1, event.Absent
+		r.holeMs, r.holeSender, r.carried = event.Absent, false, 0
+	}
+	r.handed = false
 }
 
 func (r *run) notice(id, nowMs int64, senderLost bool) {

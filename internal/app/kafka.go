@@ -11,7 +11,9 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
+	"github.com/stategauge/stategauge/collector"
 	"github.com/stategauge/stategauge/collector/kafkasource"
+	"github.com/stategauge/stategauge/event"
 )
 
 // kafkaSlot holds the Kafka source, which a reload may switch on, off or replace.
@@ -75,6 +77,31 @@ func (k *kafkaSlot) replace(ctx context.Context, a *App, s *kafkasource.Source) 
 	k.mu.Unlock()
 	k.start(a)
 	return err
+}
+
+// holdings follows which partitions a source held last.
+type holdings struct {
+	app  *App
+	held map[collector.Assignment]bool
+}
+
+// assigned takes note of a new generation of the group. Where it brings partitions
+// that were not held before, other daemons may have read queries that are known
+// here: what they read must not count as missed. Reading starts where the group
+// left off.
+func (h *holdings) assigned(_ context.Context, got []collector.Assignment) ([]int64, error) {
+	held, start, gained := map[collector.Assignment]bool{}, make([]int64, len(got)), false
+	for i, p := range got {
+		start[i] = event.Absent
+		p.Committed = 0
+		held[p] = true
+		gained = gained || !h.held[p]
+	}
+	h.held = held
+	if gained {
+		h.app.ask(func(s *shard) { s.tracker.TakenOver() })
+	}
+	return start, nil
 }
 
 func (a *App) hasKafka() bool {

@@ -9,6 +9,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/stategauge/stategauge/collector"
+	"github.com/stategauge/stategauge/event"
 )
 
 // fakeKafka runs a broker in this process and returns its address and a producer.
@@ -105,5 +108,44 @@ func TestABrokerThatIsGoneMakesTheDaemonDegradedNotDead(t *testing.T) {
 	}
 	if code, _ := get(t, a, "/-/ready"); code != 200 {
 		t.Errorf("ready: %d", code)
+	}
+}
+
+func TestOnlyPartitionsThatWereNotHeldAreATakeover(t *testing.T) {
+	a := start(t, testOptions(t))
+	post(t, a, newStream(1).ndjson(1))
+	h := &holdings{app: a}
+	part := func(ids ...int32) (out []collector.Assignment) {
+		for _, id := range ids {
+			out = append(out, collector.Assignment{Topic: "t", Partition: id, Committed: int64(id) * 7})
+		}
+		return out
+	}
+	next := int64(0)
+	missed := func(jump int64) int64 {
+		s := newStream(1)
+		next += 1 + jump
+		s.batch = next
+		post(t, a, bytes.Clone(s.next()))
+		a.ask(func(s *shard) { s.tracker.Tick(a.opts.Now().UnixMilli()+60_000, nil) })
+		n := int64(0)
+		a.ask(func(s *shard) {
+			for _, q := range s.tracker.Queries(nil) {
+				n += q.Missed
+			}
+		})
+		return n
+	}
+	for _, c := range []struct {
+		got          []collector.Assignment
+		jump, missed int64
+	}{{part(1, 2), 5, 0}, {part(1, 2), 4, 4}, {part(2), 3, 7}, {part(1, 2), 9, 7}} {
+		start, err := h.assigned(context.Background(), c.got)
+		if err != nil || len(start) != len(c.got) || start[0] != event.Absent {
+			t.Fatalf("starts %v, %v", start, err)
+		}
+		if n := missed(c.jump); n != c.missed {
+			t.Errorf("after %v: %d missed, want %d", c.got, n, c.missed)
+		}
 	}
 }
