@@ -203,6 +203,8 @@ def aged(batch, count=400):
             wobble = random.Random(i).uniform(0.95, 1.05)
             operator["customMetrics"]["rocksdbCommitFileSyncLatencyMs"] = int(400 * (1 + i / 100) * wobble)
             operator["commitTimeMs"] = int(900 * (1 + i / 100))
+        # A commit is no longer than its batch, or the daemon would not believe it.
+        made["batchDuration"] = 9500
         made["durationMs"] |= {"addBatch": 9000, "triggerExecution": 9500}
         yield json.dumps(made)
 
