@@ -26,6 +26,12 @@ var versionsSettledLater = map[string]struct {
 	"batchDuration":                   {Version{3, 1, 0}, "3.0 or 3.1 in the event log, 4.0.0 in .json: the earliest that is certain"},
 }
 
+// seenRunning lists the metrics that the list lacks and a running Spark sends.
+var seenRunning = map[string]string{
+	"numRowsReadDuringEviction":   "4.3.0, deduplication: testdata/spark/4.3.0/dedupe-restart",
+	"numRowsIncrementallyRemoved": "4.3.0, deduplication: testdata/spark/4.3.0/dedupe-restart",
+}
+
 // notInTheCatalog lists the fields that are no number of the catalog and which
 // part of a Batch or Event takes them.
 var notInTheCatalog = map[string]string{
@@ -133,7 +139,7 @@ func TestCatalogAgreesWithTheListReadFromSparksSources(t *testing.T) {
 		checkAgainstList(t, Lookup(id), r)
 	}
 	for _, m := range Catalog() {
-		if !seen[m.ID] {
+		if seenRunning[m.JSON] == "" && !seen[m.ID] {
 			t.Errorf("metric %d (%s) is not in the list", m.ID, m.JSON)
 		}
 	}
