@@ -13,7 +13,7 @@ func (t *Tracker) progress(q *query, e *event.Event, at, nowMs, lost int64, u *e
 		q.begin("", at, &t.c)
 		u.NewRun = true
 	}
-	r, where := t.place(q, e.Run, at)
+	r, where := t.place(q, e.Run, at, b.Executed)
 	if where != placeCurrent {
 		where.mark(u)
 	}

@@ -12,7 +12,7 @@ func (t *Tracker) started(q *query, e *event.Event, at, nowMs int64, u *event.Up
 		q.begin("", at, &t.c)
 		u.NewRun, u.SegmentStart = true, true
 	}
-	r, where := t.place(q, e.Run, at)
+	r, where := t.place(q, e.Run, at, false)
 	if where != placeCurrent {
 		where.mark(u)
 	}
@@ -41,7 +41,7 @@ func (t *Tracker) started(q *query, e *event.Event, at, nowMs int64, u *event.Up
 
 // idle judges an idle event.
 func (t *Tracker) idle(q *query, e *event.Event, at, nowMs int64, u *event.Update) {
-	r, where := t.place(q, e.Run, at)
+	r, where := t.place(q, e.Run, at, false)
 	where.mark(u)
 	if where == placeLate {
 		u.Outcome = event.OutcomeLate
@@ -62,7 +62,7 @@ func (t *Tracker) terminated(q *query, e *event.Event, at, nowMs int64, u *event
 		u.Outcome = event.OutcomeLate
 		return
 	}
-	r, where := t.place(q, e.Run, at)
+	r, where := t.place(q, e.Run, at, false)
 	where.mark(u)
 	if r == nil {
 		u.Outcome = event.OutcomeLate
@@ -74,7 +74,12 @@ func (t *Tracker) terminated(q *query, e *event.Event, at, nowMs int64, u *event
 	}
 	r.end(e.Failure)
 	if where == placeLate {
+		// A second driver that died before its first batch, while the first one works
+		// on: a failure to tell of, which does not change what the query is doing.
 		u.Outcome = event.OutcomeLate
+		if r.failed && r.executed == 0 {
+			u.Outcome = event.OutcomeFailed
+		}
 		return
 	}
 	r.touch(at)

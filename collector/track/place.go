@@ -17,9 +17,11 @@ const (
 //
 // Runs are ordered by when they began. An unknown run whose event is older than
 // the beginning of the current run is an earlier one. An earlier run becomes the
-// current one again only if that has ended or fallen silent and the earlier one
-// demonstrably went on after it.
-func (t *Tracker) place(q *query, id event.RunID, at int64) (*run, place) {
+// current one again if it demonstrably went on after it: if it ran a batch whose
+// trigger is newer than all that the current run did, or, for what is no batch, if
+// the current run has ended or fallen silent. So two drivers on one checkpoint take
+// turns, and every batch of both counts.
+func (t *Tracker) place(q *query, id event.RunID, at int64, ran bool) (*run, place) {
 	switch {
 	case q.cur == nil:
 		return q.begin(id, at, &t.c), placeNew
@@ -27,7 +29,7 @@ func (t *Tracker) place(q *query, id event.RunID, at int64) (*run, place) {
 		return q.cur, placeCurrent
 	}
 	if r := q.earlierRun(id); r != nil {
-		if r.ended || !q.gone() || at == event.Absent || at <= q.cur.newestMs {
+		if r.ended || !ran && !q.gone() || at == event.Absent || at <= q.cur.newestMs {
 			return r, placeLate
 		}
 		q.resume(r)
