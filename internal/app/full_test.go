@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -108,4 +110,51 @@ func TestAHeartbeatReachesTheQueriesOfEveryShard(t *testing.T) {
 	if beats != 8 {
 		t.Errorf("%d queries heard the heartbeat, want 8", beats)
 	}
+}
+
+// BenchmarkPostWhileTheRulesStandStill posts single events from 16 senders at up to
+// 2,000 a second while nothing is judged: first they are taken, then, with the
+// rules' queue full, refused. One iteration is one second.
+func BenchmarkPostWhileTheRulesStandStill(b *testing.B) {
+	a := start(b, testOptions(b))
+	release, held := make(chan struct{}), make(chan struct{})
+	go a.judge.ask(func() { close(held); <-release })
+	<-held
+	defer close(release)
+	const senders, perSecond = 16, 2000
+	var (
+		mu     sync.Mutex
+		took   []time.Duration
+		taken  int
+		waited sync.WaitGroup
+	)
+	for i := range senders {
+		s := newStream(i)
+		waited.Go(func() {
+			tick := time.NewTicker(time.Second * senders / perSecond)
+			defer tick.Stop()
+			for range b.N * perSecond / senders {
+				<-tick.C
+				body := bytes.NewReader(s.next())
+				began := time.Now()
+				r, err := http.Post(a.url("/api/v1/events"), "application/json", body)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				r.Body.Close()
+				mu.Lock()
+				took = append(took, time.Since(began))
+				if r.StatusCode == http.StatusOK {
+					taken++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	waited.Wait()
+	slices.Sort(took)
+	b.ReportMetric(took[len(took)/2].Seconds()*1000, "p50-ms")
+	b.ReportMetric(took[len(took)*99/100].Seconds()*1000, "p99-ms")
+	b.ReportMetric(float64(taken)/float64(len(took)), "taken")
 }
