@@ -102,7 +102,7 @@ func (a *App) build(conf *Config, pack *rules.Pack) error {
 	a.exporter = exporter.New(a.exporterOptions(conf))
 	a.buildShards(conf)
 	a.intake = newIntake(conf.Intake.QueueEvents, len(a.shards.all))
-	a.judge = newJudge(a, rules.New(pack, a.engineOptions(conf)), conf.Intake.RulesQueue)
+	a.judge = newJudge(a, pack, a.engineOptions(conf), conf.Intake.RulesQueue)
 	a.trends = newTrends(a.exporter)
 	if err := a.buildSources(conf); err != nil {
 		return err

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stategauge/stategauge/event"
@@ -16,6 +17,7 @@ type judge struct {
 	app    *App
 	engine *rules.Engine
 	limit  int
+	idle   atomic.Bool // there are no rules
 
 	mu    sync.Mutex
 	queue []*entry
@@ -36,12 +38,13 @@ type entry struct {
 	batch  event.Batch
 }
 
-func newJudge(a *App, e *rules.Engine, limit int) *judge {
+func newJudge(a *App, pack *rules.Pack, o rules.Options, limit int) *judge {
 	j := &judge{
-		app: a, engine: e, limit: limit,
+		app: a, engine: rules.New(pack, o), limit: limit,
 		wake: make(chan struct{}, 1), asks: make(chan func()), done: make(chan struct{}),
 	}
 	j.pool.New = func() any { return new(entry) }
+	j.idle.Store(pack.Len() == 0)
 	return j
 }
 
@@ -59,16 +62,27 @@ func (j *judge) length() int {
 	return len(j.queue)
 }
 
-// offer queues a copy of an update that rules can judge.
-func (j *judge) offer(u *event.Update) {
-	if !judgeable(u.Outcome) {
+// offer queues copies of the updates that rules can judge, under one lock and with
+// one wake-up for all of them. Without rules there is nothing to queue.
+func (j *judge) offer(updates []event.Update) {
+	if j.idle.Load() {
 		return
 	}
-	e := j.pool.Get().(*entry)
-	e.copyFrom(u)
 	j.mu.Lock()
-	j.queue = append(j.queue, e)
+	before := len(j.queue)
+	for i := range updates {
+		if !judgeable(updates[i].Outcome) {
+			continue
+		}
+		e := j.pool.Get().(*entry)
+		e.copyFrom(&updates[i])
+		j.queue = append(j.queue, e)
+	}
+	grown := len(j.queue) > before
 	j.mu.Unlock()
+	if !grown {
+		return
+	}
 	select {
 	case j.wake <- struct{}{}:
 	default:
@@ -172,6 +186,7 @@ func (j *judge) act(verdicts []rules.Verdict) {
 
 // reload exchanges the rules; it runs on the judging goroutine.
 func (j *judge) reload(pack *rules.Pack) {
+	j.idle.Store(pack.Len() == 0)
 	j.verdicts = j.engine.Reload(pack, j.app.opts.Now().UnixMilli(), j.verdicts[:0])
 	j.act(j.verdicts)
 }

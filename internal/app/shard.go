@@ -106,8 +106,8 @@ func (a *App) tickShard(s *shard) {
 func (a *App) publish(updates []event.Update) {
 	for i := range updates {
 		a.exporter.Apply(&updates[i])
-		a.judge.offer(&updates[i])
 	}
+	a.judge.offer(updates)
 }
 
 func receivedMs(it *collector.Item, nowMs int64) int64 {
