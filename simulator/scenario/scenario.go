@@ -189,6 +189,10 @@ type Fault struct {
 	Query int                 `yaml:"query"` // 1 and up: only this of several; 0: all
 	Error string              `yaml:"error"` // error class of a failure
 	Text  string              `yaml:"text"`  // first line of its exception
+	// Source is the input that the fault befalls, 1 and up; 0: all of them.
+	Source int               `yaml:"source"`
+	Bytes  strictyaml.Bytes  `yaml:"bytes"` // of memory per store and batch
+	Conf   map[string]string `yaml:"conf"`  // settings that a new run begins with
 }
 
 // Expectation is one finding that rules should come to.
