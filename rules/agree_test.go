@@ -88,7 +88,7 @@ func TestClosuresAgreeWithTheLibrary(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		got, _ := x.at(b, o)
+		got, _ := x.at(b, o, &unknownFacts)
 		if math.IsNaN(got) {
 			continue // a division by zero somewhere
 		}

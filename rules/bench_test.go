@@ -64,7 +64,7 @@ func BenchmarkSignalVersusExpr(b *testing.B) {
 	sum := 0.0
 	mine := func(n int) {
 		for range n {
-			sum += ours.eval(&o.Values, &batch, o)
+			sum += ours.eval(&o.Values, &batch, o, &unknownFacts)
 		}
 	}
 	theirs := func(n int) {
@@ -125,7 +125,7 @@ func TestASignalCostsNoAllocation(t *testing.T) {
 	b.Reset()
 	o := b.AddOperator()
 	o.Values[event.RocksDBGetCount], o.Values[event.RocksDBGetLatency] = 10, 20
-	if n := testing.AllocsPerRun(100, func() { x.at(&b, o) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { x.at(&b, o, &unknownFacts) }); n != 0 {
 		t.Errorf("got %v allocations, want none", n)
 	}
 }

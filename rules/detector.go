@@ -1,6 +1,9 @@
 package rules
 
 import (
+	"math"
+
+	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/internal/strictyaml"
 	"github.com/stategauge/stategauge/rules/trend"
 )
@@ -12,8 +15,8 @@ type detector interface {
 	name() string
 	// describe says what it asks, in one line.
 	describe() string
-	// load is what findings are adjusted for, nil for nothing.
-	load() *expression
+	// inputs are what it looks at beside the signal, evaluated for each batch.
+	inputs() []*expression
 	// span is the stretch that evidence is gathered over.
 	span() Extent
 	// newTracker makes the state of one series. Trackers of one engine run on one
@@ -21,10 +24,27 @@ type detector interface {
 	newTracker(s *trend.Scratch) tracker
 }
 
+// eventDetector is a detector that judges what happens to a query, and silence,
+// instead of a figure of its batches. Its rules need no signal.
+type eventDetector interface {
+	detector
+	newWatcher() watcher
+}
+
+// watcher is an eventDetector's state for one query.
+type watcher interface {
+	// observe takes in everything that is heard of the query; heartbeats that name
+	// it come too. nowMs is when it was heard, Unix milliseconds.
+	observe(q *queryState, u *event.Update, nowMs int64)
+	// judge says how things stand at nowMs. It does not change the watcher.
+	judge(q *queryState, nowMs int64) Judgement
+}
+
 // tracker is a detector's state for one series.
 type tracker interface {
-	// push takes in the value of one batch.
-	push(p trend.Point)
+	// push takes in the value of one batch. in holds the detector's inputs in
+	// order, NaN where one is absent; p.Load is the first of them, NaN without any.
+	push(p trend.Point, in []float64)
 	// judge says what the series shows now; hold is the finding that an alert fires
 	// for, or nil. It does not change the tracker.
 	judge(hold *Judgement) Judgement
@@ -47,8 +67,21 @@ type Judgement struct {
 	SpanMs        int64 // event time that they cover, milliseconds; 0 where it is not kept
 	Since         int64 // batch where it began, -1 without a finding
 	// How names the way the finding was made: "trend", "level", or "held" for a rise
-	// that has stopped and has not gone back.
+	// that has stopped and has not gone back. Other detectors have words of their own.
 	How string
+	// Why says in words what a verdict rests on, or what would be needed for one.
+	Why string
+	// Limit is what the value is held against, NaN without one. EtaMs is when it will
+	// be met, from now, milliseconds, with the likely range; NaN where it will not.
+	Limit, EtaMs, EtaLowMs, EtaHighMs float64
+	// Period of what repeats, in batches or, where OnClock is set, in milliseconds.
+	Period  float64
+	OnClock bool
+	// Count is how many of what the detector counts: batches over the limit, starts,
+	// queries of a fleet.
+	Count int
+	// Text carries one word of an event: an error class, what changed.
+	Text string
 }
 
 // detectorSpecs are the keys of a rule that hold a detector: one field each. A new
@@ -63,6 +96,25 @@ type detectorSpec interface {
 	// compile checks the spec and makes the detector. It reports faults through c.
 	compile(c *ruleCompiler, key string) detector
 }
+
+// eventSpec is the spec of an eventDetector: it says which unit its value has.
+type eventSpec interface {
+	detectorSpec
+	valueUnit() string
+}
+
+// ofEvents returns the signal that stands in for the one that a rule of events does
+// not have; nil where the rule needs a signal.
+func (d *detectorSpecs) ofEvents() *signal {
+	for _, n := range d.list() {
+		if s, ok := n.spec.(eventSpec); ok {
+			return &signal{name: n.key, unit: s.valueUnit(), expr: &expression{text: n.key, key: n.key, eval: absent}}
+		}
+	}
+	return nil
+}
+
+func absent(*event.Vector, *event.Batch, *event.Operator, *Facts) float64 { return math.NaN() }
 
 type namedSpec struct {
 	key  string

@@ -19,6 +19,8 @@ type Options struct {
 	// TickMs is how often Tick will be called, milliseconds; default 15,000. It only
 	// serves to tell missed ticks.
 	TickMs int64
+	// Override says what the configuration has for a query; nil: nothing for any.
+	Override func(event.QueryRef) Override
 	// Metrics are the engine's own series; nil means unregistered ones.
 	Metrics *Metrics
 }
@@ -54,9 +56,12 @@ type Engine struct {
 	opts    Options
 	queries map[event.QueryID]*queryState
 	scratch *trend.Scratch
+	in      []float64 // memory for a detector's inputs
+	order   []*queryState
 	rules   []ruleState // beside pack.rules
 	alerts  int         // pending and firing
 	ticked  int64       // time of the last Tick, 0 before the first
+	nowMs   int64       // newest time that anything told, never going back
 }
 
 // ruleState is what the engine knows of a rule apart from its series.
@@ -90,7 +95,14 @@ func (e *Engine) adopt(p *Pack) {
 // their state, and judgements that differ from the one before. The update is the
 // caller's again when Apply returns.
 func (e *Engine) Apply(u *event.Update, out []Verdict) []Verdict {
-	if u.Event == nil || u.Event.Query.ID == "" {
+	if u.Event == nil {
+		return out
+	}
+	e.advance(u.Origin.ReceivedMs)
+	if u.Outcome == event.OutcomeHeartbeat {
+		return e.heartbeat(u, out)
+	}
+	if u.Event.Query.ID == "" {
 		return out
 	}
 	q := e.query(u)
@@ -98,9 +110,11 @@ func (e *Engine) Apply(u *event.Update, out []Verdict) []Verdict {
 		return out
 	}
 	q.note(u)
-	switch {
-	case u.State == event.StateRetired:
+	if u.State == event.StateRetired {
 		return e.retire(q, u, out)
+	}
+	out = e.watch(q, u, out)
+	switch {
 	case u.Outcome == event.OutcomeExecuted && u.Event.Batch != nil:
 		return e.executed(q, u, out)
 	case u.Outcome == event.OutcomeTerminated && !chained(q.trigger):
@@ -148,11 +162,15 @@ func (e *Engine) executed(q *queryState, u *event.Update, out []Verdict) []Verdi
 	}
 	e.breakSegments(q, u)
 	warm := q.warming()
+	q.learn(u)
 	q.runBatches++
 	if b.NoData || q.trigger == event.TriggerContinuous {
 		return out
 	}
 	for i, r := range e.pack.rules {
+		if r.ofEvents() {
+			continue
+		}
 		if q.trigger == event.TriggerRealTime && r.signal.expr.duration {
 			continue // the batch duration is configured: it says nothing
 		}
@@ -197,18 +215,15 @@ func chained(t event.TriggerKind) bool {
 // feed gives one batch's value to one rule's series and moves its alert.
 func (e *Engine) feed(q *queryState, ri int, b *event.Batch, o *event.Operator, warm bool, out []Verdict) []Verdict {
 	r := e.pack.rules[ri]
-	v := e.value(ri, b, o)
+	v := e.value(q, ri, b, o)
 	if math.IsNaN(v) || warm {
 		return out
 	}
 	s, out := e.series(q, ri, o, out)
-	load := math.NaN()
-	if x := r.detector.load(); x != nil {
-		load, _ = x.at(b, o)
-	}
-	s.tracker.push(trend.Point{Batch: q.position, AtMs: q.atMs, Value: v, Load: load})
+	in, load := e.inputs(q, r.detector, b, o)
+	s.tracker.push(trend.Point{Batch: q.position, AtMs: q.atMs, Value: v, Load: load}, in)
 	if s.evidence != nil {
-		s.evidence.push(r.evidence, q.position, q.atMs, b, o)
+		s.evidence.push(r.evidence, q.position, q.atMs, b, o, &q.facts)
 	}
 	e.rules[ri].metrics.evaluations.Inc()
 	e.rules[ri].lastMs = q.atMs
@@ -217,34 +232,50 @@ func (e *Engine) feed(q *queryState, ri int, b *event.Batch, o *event.Operator, 
 	if s.judged.Said != was && s.alert == nil && s.judged.Said != SaidFound {
 		out = append(out, Verdict{Rule: r.alert, Query: q.ref, Said: s.judged.Said})
 	}
-	return e.live(q, ri, s, out)
+	return e.live(q, ri, s, q.moment(), out)
+}
+
+// inputs evaluates what a detector looks at beside the signal; the first of them
+// is returned by itself too, NaN without any.
+func (e *Engine) inputs(q *queryState, d detector, b *event.Batch, o *event.Operator) (in []float64, first float64) {
+	in, first = e.in[:0], math.NaN()
+	for i, x := range d.inputs() {
+		y, _ := x.at(b, o, &q.facts)
+		in = append(in, y)
+		if i == 0 {
+			first = y
+		}
+	}
+	e.in = in
+	return in, first
 }
 
 // value evaluates a rule's signal under its guards; NaN where it does not apply.
-func (e *Engine) value(ri int, b *event.Batch, o *event.Operator) float64 {
+func (e *Engine) value(q *queryState, ri int, b *event.Batch, o *event.Operator) float64 {
 	r := e.pack.rules[ri]
 	for _, guard := range []*expression{r.signal.when, r.when} {
 		if guard == nil {
 			continue
 		}
-		if holds, _ := guard.at(b, o); holds != 1 {
+		if holds, _ := guard.at(b, o, &q.facts); holds != 1 {
 			return math.NaN()
 		}
 	}
-	v, plausible := r.signal.expr.at(b, o)
+	v, plausible := r.signal.expr.at(b, o, &q.facts)
 	if !plausible {
 		e.rules[ri].metrics.implausible.Inc()
 	}
 	return v
 }
 
-// Tick tells the engine that time passes, Unix milliseconds. No detector so far
-// judges silence, and silence resolves nothing: alerts of a silent query stay as
-// they are. Ticks that could not happen in time are counted and change nothing.
+// Tick tells the engine that time passes, Unix milliseconds: it judges what is
+// silent. Silence resolves nothing. Ticks that could not happen in time are
+// counted and change nothing.
 func (e *Engine) Tick(nowMs int64, out []Verdict) []Verdict {
 	if late := nowMs - e.ticked; e.ticked != 0 && late >= 2*e.opts.TickMs {
 		e.opts.Metrics.ticksMissed.Add(float64(late/e.opts.TickMs - 1))
 	}
 	e.ticked = nowMs
-	return out
+	e.advance(nowMs)
+	return e.watchAll(out)
 }

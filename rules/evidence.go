@@ -42,7 +42,9 @@ var stateColumns = func() []evidenceColumn {
 }()
 
 func inSeconds(ms Signal) Signal {
-	return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 { return ms(v, b, o) / 1000 }
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		return ms(v, b, o, f) / 1000
+	}
 }
 
 // evidence compiles the rule's evidence. Where the signal is a duration of the
@@ -121,13 +123,13 @@ func newEvidenceRing(columns int, over Extent) *evidenceRing {
 }
 
 // push adds one batch.
-func (r *evidenceRing) push(columns []evidenceColumn, batch, atMs int64, b *event.Batch, o *event.Operator) {
+func (r *evidenceRing) push(columns []evidenceColumn, batch, atMs int64, b *event.Batch, o *event.Operator, f *Facts) {
 	if r.open.Batches == 0 {
 		r.opened, r.openMs = batch, atMs
 	}
 	r.open.Batches++
 	for i := range columns {
-		if x, _ := columns[i].expr.at(b, o); !math.IsNaN(x) {
+		if x, _ := columns[i].expr.at(b, o, f); !math.IsNaN(x) {
 			r.sums[i] += x
 			r.counts[i]++
 		}

@@ -11,14 +11,14 @@ import (
 func watched(over Extent, value func(i int64) float64, n int64) (*evidenceRing, []evidenceColumn) {
 	at := 0.0
 	columns := []evidenceColumn{{name: "x", unit: "count", expr: &expression{
-		eval: func(*event.Vector, *event.Batch, *event.Operator) float64 { return at },
+		eval: func(*event.Vector, *event.Batch, *event.Operator, *Facts) float64 { return at },
 	}}}
 	r := newEvidenceRing(1, over)
 	b := &event.Batch{}
 	b.Reset()
 	for i := range n {
 		at = value(i)
-		r.push(columns, i, i*minuteMs, b, nil)
+		r.push(columns, i, i*minuteMs, b, nil, &unknownFacts)
 	}
 	return r, columns
 }

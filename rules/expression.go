@@ -156,7 +156,7 @@ func (c *compiler) failf(n ast.Node, format string, args ...any) error {
 }
 
 func constant(x float64) value {
-	return value{constant: true, number: x, eval: func(*event.Vector, *event.Batch, *event.Operator) float64 { return x }}
+	return value{constant: true, number: x, eval: func(*event.Vector, *event.Batch, *event.Operator, *Facts) float64 { return x }}
 }
 
 func (c *compiler) compile(n ast.Node, depth int) (value, error) {
@@ -284,7 +284,9 @@ func (c *compiler) reference(n ast.Node, s *signal) (value, error) {
 	eval := guarded(s)
 	if s.of == OfQuery && c.scope.of == OfOperator {
 		inner := eval // names that both have must mean the query's here
-		eval = func(_ *event.Vector, b *event.Batch, _ *event.Operator) float64 { return inner(&b.Values, b, nil) }
+		eval = func(_ *event.Vector, b *event.Batch, _ *event.Operator, f *Facts) float64 {
+			return inner(&b.Values, b, nil, f)
+		}
 	}
 	return value{eval: eval}, nil
 }
@@ -295,11 +297,11 @@ func guarded(s *signal) Signal {
 		return s.expr.eval
 	}
 	eval, when := s.expr.eval, s.when.eval
-	return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 {
-		if when(v, b, o) != 1 {
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		if when(v, b, o, f) != 1 {
 			return math.NaN()
 		}
-		return eval(v, b, o)
+		return eval(v, b, o, f)
 	}
 }
 

@@ -66,7 +66,7 @@ func outcome(text string, want sort, sc *scope) string {
 	if sc.of == OfOperator {
 		o = &b.Operators[0]
 	}
-	v, plausible := x.at(b, o)
+	v, plausible := x.at(b, o, &unknownFacts)
 	switch {
 	case !plausible:
 		return "implausible"
@@ -95,7 +95,7 @@ func TestTimesThatCannotBeTrueAreNoValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, plausible := x.at(b, &b.Operators[0]); plausible || !math.IsNaN(v) {
+	if v, plausible := x.at(b, &b.Operators[0], &unknownFacts); plausible || !math.IsNaN(v) {
 		t.Errorf("got %v, %v, want an implausible NaN", v, plausible)
 	}
 }
@@ -141,7 +141,7 @@ func FuzzExpression(f *testing.F) {
 				if err != nil {
 					continue
 				}
-				v, _ := x.at(b, operatorOf(b, of))
+				v, _ := x.at(b, operatorOf(b, of), &unknownFacts)
 				if math.IsInf(v, 0) || want == aTruth && v != 0 && v != 1 && v == v {
 					t.Fatalf("%q: got %v", text, v)
 				}

@@ -21,6 +21,13 @@ type liveAlert struct {
 	firstBatch, firingBatch, judgedLast int64
 }
 
+// moment is when a judgement was made: the time that alerts are dated by, and one
+// that only grows, for how long something lasts. For figures of batches both are
+// the query's event time; for what happens to a query, the time it was heard.
+type moment struct{ atMs, elapsedMs int64 }
+
+func (q *queryState) moment() moment { return moment{atMs: q.atMs, elapsedMs: q.elapsedMs} }
+
 // live moves the series' alert after a judgement:
 //
 //	found for `for`            inactive -> pending -> firing
@@ -29,7 +36,7 @@ type liveAlert struct {
 //
 // A firing alert that cannot be judged (too few points after a restart, load
 // unknown) stays as it is.
-func (e *Engine) live(q *queryState, ri int, s *series, out []Verdict) []Verdict {
+func (e *Engine) live(q *queryState, ri int, s *series, at moment, out []Verdict) []Verdict {
 	a := s.alert
 	found := s.judged.Said == SaidFound
 	switch {
@@ -39,7 +46,7 @@ func (e *Engine) live(q *queryState, ri int, s *series, out []Verdict) []Verdict
 		if !e.admit(ri) {
 			return out
 		}
-		out = e.pend(q, ri, s, out)
+		out = e.pend(q, ri, s, at, out)
 	case found:
 		a.found++
 		a.clear = 0
@@ -47,12 +54,12 @@ func (e *Engine) live(q *queryState, ri int, s *series, out []Verdict) []Verdict
 	case a.state == Pending:
 		return e.cancel(q, ri, s, out)
 	case s.judged.Said == SaidClear || s.judged.Said == SaidExplained:
-		return e.recover(q, ri, s, out)
+		return e.recover(q, ri, s, at, out)
 	}
 	a = s.alert
-	a.judgedLast = q.lastBatch
-	if a.state == Pending && found && e.pack.rules[ri].forExtent.Met(a.found, q.elapsedMs-a.foundAt) {
-		a.state, a.firingAtMs, a.firingBatch = Firing, q.atMs, q.lastBatch
+	a.judgedLast = q.newestBatch()
+	if a.state == Pending && found && e.pack.rules[ri].forExtent.Met(a.found, at.elapsedMs-a.foundAt) {
+		a.state, a.firingAtMs, a.firingBatch = Firing, at.atMs, q.newestBatch()
 		out = append(out, e.verdict(q, ri, s, Pending))
 	}
 	return out
@@ -107,12 +114,12 @@ func (e *Engine) groupAlerts(g *group) int {
 }
 
 // pend starts an alert.
-func (e *Engine) pend(q *queryState, ri int, s *series, out []Verdict) []Verdict {
+func (e *Engine) pend(q *queryState, ri int, s *series, at moment, out []Verdict) []Verdict {
 	a := &liveAlert{
-		state: Pending, finding: s.judged, found: 1, foundAt: q.elapsedMs,
-		pendingAtMs: q.atMs, firingAtMs: event.Absent, firingBatch: -1, judgedLast: q.lastBatch,
+		state: Pending, finding: s.judged, found: 1, foundAt: at.elapsedMs,
+		pendingAtMs: at.atMs, firingAtMs: event.Absent, firingBatch: -1, judgedLast: q.newestBatch(),
 	}
-	a.firstBatch = s.judged.Since - q.shift
+	a.firstBatch = max(-1, s.judged.Since-q.shift)
 	if s.evidence != nil {
 		a.before = s.evidence.before(s.judged.Since, nil)
 	}
@@ -133,23 +140,25 @@ func (e *Engine) cancel(q *queryState, ri int, s *series, out []Verdict) []Verdi
 }
 
 // recover counts clear batches and resolves the alert once there are enough.
-func (e *Engine) recover(q *queryState, ri int, s *series, out []Verdict) []Verdict {
+func (e *Engine) recover(q *queryState, ri int, s *series, at moment, out []Verdict) []Verdict {
 	a := s.alert
 	if a.clear == 0 {
-		a.clearAt = q.elapsedMs
+		a.clearAt = at.elapsedMs
 	}
 	a.clear++
-	a.judgedLast = q.lastBatch
-	if !e.pack.rules[ri].keep.Met(a.clear, q.elapsedMs-a.clearAt) {
+	a.judgedLast = q.newestBatch()
+	if !e.pack.rules[ri].keep.Met(a.clear, at.elapsedMs-a.clearAt) {
 		return out
 	}
-	return e.end(q, ri, s, recovery(e.pack.rules[ri], s), q.atMs, out)
+	return e.end(q, ri, s, recovery(e.pack.rules[ri], s), at.atMs, out)
 }
 
 // recovery says in words why the detector is clear.
 func recovery(r *rule, s *series) string {
 	f, now := s.alert.finding, s.judged.Value
 	switch {
+	case s.judged.Why != "":
+		return s.judged.Why
 	case s.judged.Said == SaidExplained:
 		return "load explains it now"
 	case f.Rise > 0 && now > f.Start+f.Rise/2 || f.Rise < 0 && now < f.Start+f.Rise/2:

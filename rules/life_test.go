@@ -19,14 +19,14 @@ import (
 // value says what it finds.
 type scripted struct{}
 
-func (scripted) name() string                      { return "scripted" }
-func (scripted) describe() string                  { return "scripted" }
-func (scripted) load() *expression                 { return nil }
-func (scripted) span() Extent                      { return Extent{Batches: 12} }
-func (scripted) newTracker(*trend.Scratch) tracker { return &scriptedTracker{} }
-func (t *scriptedTracker) push(p trend.Point)      { t.last = p; t.n++ }
-func (t *scriptedTracker) reset()                  { *t = scriptedTracker{} }
-func (t *scriptedTracker) points() int             { return t.n }
+func (scripted) name() string                              { return "scripted" }
+func (scripted) describe() string                          { return "scripted" }
+func (scripted) inputs() []*expression                     { return nil }
+func (scripted) span() Extent                              { return Extent{Batches: 12} }
+func (scripted) newTracker(*trend.Scratch) tracker         { return &scriptedTracker{} }
+func (t *scriptedTracker) push(p trend.Point, _ []float64) { t.last = p; t.n++ }
+func (t *scriptedTracker) reset()                          { *t = scriptedTracker{} }
+func (t *scriptedTracker) points() int                     { return t.n }
 func (t *scriptedTracker) judge(*Judgement) Judgement {
 	said := map[float64]Said{1: SaidClear, 2: SaidFound, 3: SaidTooFew, 4: SaidCannotTell, 5: SaidExplained}
 	if t.n == 0 {

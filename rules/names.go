@@ -40,21 +40,21 @@ func isDuration(id event.MetricID) bool {
 }
 
 func ofVector(id event.MetricID) Signal {
-	return func(v *event.Vector, _ *event.Batch, _ *event.Operator) float64 { return v[id] }
+	return func(v *event.Vector, _ *event.Batch, _ *event.Operator, _ *Facts) float64 { return v[id] }
 }
 
 func ofBatch(id event.MetricID) Signal {
-	return func(_ *event.Vector, b *event.Batch, _ *event.Operator) float64 { return b.Values[id] }
+	return func(_ *event.Vector, b *event.Batch, _ *event.Operator, _ *Facts) float64 { return b.Values[id] }
 }
 
 // derivedLeaves are the names that stand for more than one figure of Spark's.
 func derivedLeaves() map[string]leaf {
 	query := func(f func(b *event.Batch) float64, duration bool) leaf {
-		eval := func(_ *event.Vector, b *event.Batch, _ *event.Operator) float64 { return f(b) }
+		eval := func(_ *event.Vector, b *event.Batch, _ *event.Operator, _ *Facts) float64 { return f(b) }
 		return leaf{eval: eval, metric: noMetric, of: OfQuery, duration: duration}
 	}
 	operator := func(f func(o *event.Operator) float64) leaf {
-		eval := func(_ *event.Vector, _ *event.Batch, o *event.Operator) float64 { return f(o) }
+		eval := func(_ *event.Vector, _ *event.Batch, o *event.Operator, _ *Facts) float64 { return f(o) }
 		return leaf{eval: eval, metric: noMetric, of: OfOperator}
 	}
 	return map[string]leaf{
@@ -89,7 +89,7 @@ func count(n int32) float64 {
 
 // summed is an operator's own figure, and for a query the sum over its operators.
 func summed(id event.MetricID) leaf {
-	return leaf{metric: noMetric, either: true, eval: func(v *event.Vector, b *event.Batch, o *event.Operator) float64 {
+	return leaf{metric: noMetric, either: true, eval: func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
 		if o != nil {
 			return v[id]
 		}
@@ -171,6 +171,9 @@ func watermarkLag(b *event.Batch) float64 {
 var leaves = func() map[string]leaf {
 	out := catalogLeaves()
 	for name, l := range derivedLeaves() {
+		out[name] = l
+	}
+	for name, l := range factLeaves() {
 		out[name] = l
 	}
 	return out

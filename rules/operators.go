@@ -25,9 +25,9 @@ func (c *compiler) unary(n *ast.UnaryNode, depth int) (value, error) {
 		if v.constant {
 			return constant(-v.number), nil
 		}
-		return value{eval: func(v *event.Vector, b *event.Batch, o *event.Operator) float64 { return -x(v, b, o) }}, nil
+		return value{eval: func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 { return -x(v, b, o, f) }}, nil
 	case "!", "not":
-		return value{sort: aTruth, eval: func(v *event.Vector, b *event.Batch, o *event.Operator) float64 { return 1 - x(v, b, o) }}, nil
+		return value{sort: aTruth, eval: func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 { return 1 - x(v, b, o, f) }}, nil
 	}
 	return v, c.failf(n, "operator %q is not allowed", n.Operator)
 }
@@ -85,11 +85,11 @@ func (c *compiler) orElse(n *ast.BinaryNode, depth int) (value, error) {
 		return r, err
 	}
 	x, y := l.eval, r.eval
-	return value{sort: l.sort, eval: func(v *event.Vector, b *event.Batch, o *event.Operator) float64 {
-		if a := x(v, b, o); a == a {
+	return value{sort: l.sort, eval: func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		if a := x(v, b, o, f); a == a {
 			return a
 		}
-		return y(v, b, o)
+		return y(v, b, o, f)
 	}}, nil
 }
 
@@ -107,12 +107,12 @@ func (c *compiler) conditional(n *ast.ConditionalNode, depth int) (value, error)
 		return r, err
 	}
 	when, x, y := cond.eval, l.eval, r.eval
-	return value{sort: l.sort, eval: func(v *event.Vector, b *event.Batch, o *event.Operator) float64 {
-		switch when(v, b, o) {
+	return value{sort: l.sort, eval: func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		switch when(v, b, o, f) {
 		case 1:
-			return x(v, b, o)
+			return x(v, b, o, f)
 		case 0:
-			return y(v, b, o)
+			return y(v, b, o, f)
 		}
 		return math.NaN()
 	}}, nil
@@ -146,22 +146,30 @@ func picked(pick func(a, b float64) float64, x, y Signal) Signal {
 	if x == nil {
 		return y
 	}
-	return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 { return pick(x(v, b, o), y(v, b, o)) }
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		return pick(x(v, b, o, f), y(v, b, o, f))
+	}
 }
 
 func plus(l, r value) Signal {
 	x, y := l.eval, r.eval
-	return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 { return x(v, b, o) + y(v, b, o) }
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		return x(v, b, o, f) + y(v, b, o, f)
+	}
 }
 
 func minus(l, r value) Signal {
 	x, y := l.eval, r.eval
-	return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 { return x(v, b, o) - y(v, b, o) }
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		return x(v, b, o, f) - y(v, b, o, f)
+	}
 }
 
 func times(l, r value) Signal {
 	x, y := l.eval, r.eval
-	return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 { return x(v, b, o) * y(v, b, o) }
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		return x(v, b, o, f) * y(v, b, o, f)
+	}
 }
 
 // divide makes a division by zero absent. Divisions by a constant are the common
@@ -170,21 +178,21 @@ func divide(l, r value) Signal {
 	x, y := l.eval, r.eval
 	if r.constant && r.number != 0 {
 		by := r.number
-		return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 { return x(v, b, o) / by }
+		return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 { return x(v, b, o, f) / by }
 	}
-	return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 {
-		d := y(v, b, o)
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		d := y(v, b, o, f)
 		if d == 0 {
 			return math.NaN()
 		}
-		return x(v, b, o) / d
+		return x(v, b, o, f) / d
 	}
 }
 
 func compare(l, r value, holds func(a, b float64) bool) Signal {
 	x, y := l.eval, r.eval
-	return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 {
-		p, q := x(v, b, o), y(v, b, o)
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		p, q := x(v, b, o, f), y(v, b, o, f)
 		if p != p || q != q {
 			return math.NaN()
 		}
@@ -196,12 +204,12 @@ func compare(l, r value, holds func(a, b float64) bool) Signal {
 // the answer hangs on an absent one.
 func both(l, r value) Signal {
 	x, y := l.eval, r.eval
-	return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 {
-		p := x(v, b, o)
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		p := x(v, b, o, f)
 		if p == 0 {
 			return 0
 		}
-		q := y(v, b, o)
+		q := y(v, b, o, f)
 		if q == 0 {
 			return 0
 		}
@@ -212,12 +220,12 @@ func both(l, r value) Signal {
 // either is the mirror of both.
 func either(l, r value) Signal {
 	x, y := l.eval, r.eval
-	return func(v *event.Vector, b *event.Batch, o *event.Operator) float64 {
-		p := x(v, b, o)
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		p := x(v, b, o, f)
 		if p == 1 {
 			return 1
 		}
-		q := y(v, b, o)
+		q := y(v, b, o, f)
 		if q == 1 {
 			return 1
 		}

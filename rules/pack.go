@@ -13,6 +13,8 @@ import (
 type Pack struct {
 	rules  []*rule
 	groups []group
+	// watches is true where a rule judges what happens to queries.
+	watches bool
 }
 
 // group is a named list of rules of one file.
@@ -81,6 +83,7 @@ func (p *Pack) add(r *rule) {
 	}
 	r.key = fmt.Sprintf("%s/%s/%d", r.group, r.alert, n)
 	p.rules = append(p.rules, r)
+	p.watches = p.watches || r.ofEvents()
 }
 
 // compileRule compiles one rule, nil where it has faults.
@@ -95,7 +98,11 @@ func (l *loader) compileRule(g *groupSpec, ri int, path string) *rule {
 	if spec.Limit < 0 {
 		l.fault(l.pos.Faultf(path+".limit", "rule %q: limit (%d) must not be below 0", spec.Alert, spec.Limit))
 	}
-	r.signal = l.signalOf(spec, path)
+	if r.signal = spec.Detectors.ofEvents(); r.signal == nil {
+		r.signal = l.signalOf(spec, path)
+	} else {
+		l.checkEventRule(spec, path)
+	}
 	if r.signal == nil {
 		return nil
 	}
@@ -113,6 +120,27 @@ func (l *loader) compileRule(g *groupSpec, ri int, path string) *rule {
 	}
 	r.windowKey = spec.windowKey(r)
 	return r
+}
+
+// ofEvents reports whether the rule judges what happens to a query, not a figure.
+func (r *rule) ofEvents() bool {
+	_, ok := r.detector.(eventDetector)
+	return ok
+}
+
+// checkEventRule finds what makes no sense where there are no values and no
+// batches to count.
+func (l *loader) checkEventRule(spec *ruleSpec, path string) {
+	must := func(ok bool, key, why string) {
+		if !ok {
+			l.fault(l.pos.Faultf(path+"."+key, "rule %q: %s %s", spec.Alert, key, why))
+		}
+	}
+	must(spec.Signal == "", "signal", "is not looked at by this detector")
+	must(spec.When == "", "when", "is not looked at by this detector")
+	must(len(spec.Evidence) == 0, "evidence", "needs a signal")
+	must(spec.For.Batches == 0, "for", "takes a duration: there may be no batches to count")
+	must(spec.KeepFiringFor.Batches == 0, "keep_firing_for", "takes a duration: there may be no batches to count")
 }
 
 func (l *loader) checkAlertName(name, path string) {
@@ -160,8 +188,8 @@ func (c *ruleCompiler) detector(spec *ruleSpec) detector {
 // windowKey says in words everything that decides what the windows hold.
 func (s *ruleSpec) windowKey(r *rule) string {
 	parts := []string{r.signal.key(), r.detector.describe(), fmt.Sprint(s.AcrossRuns, s.AcrossPauses)}
-	if load := r.detector.load(); load != nil {
-		parts = append(parts, load.key)
+	for _, x := range r.detector.inputs() {
+		parts = append(parts, x.key)
 	}
 	if r.when != nil {
 		parts = append(parts, "when "+r.when.key)

@@ -41,11 +41,14 @@ type queryState struct {
 	gapMs     int64 // from the batch before
 	spacingMs float64
 
+	facts   Facts
+	uploads uploads
+
 	rules [][]*series // by place of the rule in the pack
 }
 
 func newQueryState(rules int) *queryState {
-	return &queryState{lastBatch: event.Absent, atMs: event.Absent, runStartMs: event.Absent, rules: make([][]*series, rules)}
+	return &queryState{lastBatch: event.Absent, atMs: event.Absent, runStartMs: event.Absent, facts: unknownFacts, rules: make([][]*series, rules)}
 }
 
 // note keeps what the update says about the query itself. Terminated and idle
@@ -87,6 +90,9 @@ func sameLabels(a, b []event.Label) bool {
 	}
 	return true
 }
+
+// newestBatch is the newest executed batch, -1 before the first.
+func (q *queryState) newestBatch() int64 { return max(-1, q.lastBatch) }
 
 func (q *queryState) enterRun(run event.RunID, atMs int64, midway bool) {
 	q.run, q.runStartMs, q.runBatches, q.midway = run, atMs, 0, midway
@@ -171,6 +177,7 @@ type series struct {
 	operator string
 	index    int // of the operator, -1 for the query
 	tracker  tracker
+	watcher  watcher       // in place of a tracker, for detectors of events
 	evidence *evidenceRing // nil where the rule watches nothing else
 	judged   Judgement
 	// waited is how many batches came since the last judgement, and judgedAt the
@@ -209,6 +216,9 @@ func (s *series) judge(q *queryState) {
 
 // reset empties the windows. An alert stays: it needs batches that say it is over.
 func (s *series) reset() {
+	if s.watcher != nil {
+		return // what happens to a query knows no segments
+	}
 	s.tracker.reset()
 	if s.evidence != nil {
 		s.evidence.reset()
@@ -241,7 +251,12 @@ func (e *Engine) series(q *queryState, ri int, o *event.Operator, out []Verdict)
 
 func (e *Engine) newSeries(ri, index int, name string) *series {
 	r := e.pack.rules[ri]
-	s := &series{operator: name, index: index, tracker: r.detector.newTracker(e.scratch)}
+	s := &series{operator: name, index: index}
+	if d, ok := r.detector.(eventDetector); ok {
+		s.watcher = d.newWatcher()
+	} else {
+		s.tracker = r.detector.newTracker(e.scratch)
+	}
 	s.judged, s.waited = Judgement{Said: SaidTooFew, Since: -1}, quietStride // judged at once
 	if len(r.evidence) > 0 {
 		s.evidence = newEvidenceRing(len(r.evidence), r.detector.span())

@@ -44,11 +44,11 @@ var defaultOver = Extent{Batches: 120, Ms: 2 * 3600 * 1000}
 // Measured on healthy series: no finding in 240,000 batches where 120 and 240
 // batches agree and the finding holds for 20.
 type rising struct {
-	spec      risingSpec
-	options   trend.RisingOptions
-	level     trend.LevelOptions
-	adjustFor *expression
-	falling   bool
+	spec    risingSpec
+	options trend.RisingOptions
+	level   trend.LevelOptions
+	ins     []*expression // adjusted_for, where it is set
+	falling bool
 }
 
 func (r *risingSpec) compile(c *ruleCompiler, key string) detector {
@@ -63,9 +63,11 @@ func (r *risingSpec) compile(c *ruleCompiler, key string) detector {
 		d.options.AtLeast = c.quantity(r.AtLeast, []any{key, "at_least"})
 	}
 	if r.AdjustedFor != "" {
-		d.adjustFor = c.expression(r.AdjustedFor, aNumber, c.signal.of, c.path+"."+strictyaml.Path(key, "adjusted_for"))
+		if x := c.expression(r.AdjustedFor, aNumber, c.signal.of, c.path+"."+strictyaml.Path(key, "adjusted_for")); x != nil {
+			d.ins = append(d.ins, x)
+		}
 	}
-	d.options.AdjustForLoad = d.adjustFor != nil
+	d.options.AdjustForLoad = len(d.ins) > 0
 	if l := d.spec.Level; l != nil {
 		d.level = trend.LevelOptions{
 			By: float64(l.By), AtLeast: d.options.AtLeast, AdjustForLoad: d.options.AdjustForLoad, Falling: d.falling,
@@ -119,7 +121,7 @@ func (d *rising) name() string {
 	return "rising"
 }
 
-func (d *rising) load() *expression { return d.adjustFor }
+func (d *rising) inputs() []*expression { return d.ins }
 
 func (d *rising) span() Extent { return d.spec.Over }
 

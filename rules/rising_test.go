@@ -32,7 +32,7 @@ func TestRising(t *testing.T) {
 		var b strings.Builder
 		for _, stretch := range strings.Split(series, "\n") {
 			p.play(t, stretch, func(pt trend.Point) {
-				tr.push(pt)
+				tr.push(pt, nil)
 				j := tr.judge(p.hold)
 				if j.Said == SaidFound && p.holding {
 					p.hold = &j
@@ -119,7 +119,7 @@ func TestAStreamTooRareForATrendHasTooFewPoints(t *testing.T) {
 	push := func(n int, everyMs int64) {
 		for range n {
 			at += everyMs
-			tr.push(trend.Point{Batch: at / minuteMs, AtMs: at, Value: 1, Load: math.NaN()})
+			tr.push(trend.Point{Batch: at / minuteMs, AtMs: at, Value: 1, Load: math.NaN()}, nil)
 		}
 	}
 	push(100, 3*hourMs) // 60 in 7.4 days
@@ -138,7 +138,7 @@ func TestMinPointsIsABoundary(t *testing.T) {
 		if got := tr.judge(nil).Said; got != SaidTooFew {
 			t.Fatalf("%d batches: %v", i, got)
 		}
-		tr.push(trend.Point{Batch: i, AtMs: i * minuteMs, Value: 1, Load: math.NaN()})
+		tr.push(trend.Point{Batch: i, AtMs: i * minuteMs, Value: 1, Load: math.NaN()}, nil)
 	}
 	if got := tr.judge(nil); got.Said != SaidClear || got.Value != 1 || got.Points != 60 {
 		t.Errorf("60 equal values: %+v", got)

@@ -40,7 +40,7 @@ type risingTracker struct {
 	lastPos int64 // batch of the last push
 }
 
-func (t *risingTracker) push(p trend.Point) {
+func (t *risingTracker) push(p trend.Point, _ []float64) {
 	t.recent[t.pushed%newest] = p.Value
 	if len(t.times) < t.d.spec.MinPoints {
 		t.times = append(t.times, p.AtMs)

@@ -9,7 +9,7 @@ import (
 // Signal computes one number from one batch. v is the vector of what the signal
 // is of: the batch's own for a query, the operator's for an operator; o is nil for
 // a query. NaN means absent. A Signal does not allocate and keeps nothing.
-type Signal func(v *event.Vector, b *event.Batch, o *event.Operator) float64
+type Signal func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64
 
 // SignalOf says what a signal has one value for.
 type SignalOf uint8
@@ -45,7 +45,7 @@ type expression struct {
 // at evaluates the expression for a batch, and for an operator of it where o is
 // not nil. plausible is false where a figure in it cannot be true; the value is
 // NaN then.
-func (x *expression) at(b *event.Batch, o *event.Operator) (value float64, plausible bool) {
+func (x *expression) at(b *event.Batch, o *event.Operator, f *Facts) (value float64, plausible bool) {
 	v := &b.Values
 	if o != nil {
 		v = &o.Values
@@ -55,7 +55,7 @@ func (x *expression) at(b *event.Batch, o *event.Operator) (value float64, plaus
 			}
 		}
 	}
-	value = x.eval(v, b, o)
+	value = x.eval(v, b, o, f)
 	if math.IsInf(value, 0) {
 		return math.NaN(), true
 	}

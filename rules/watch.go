@@ -1,0 +1,82 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stategauge/stategauge/event"
+)
+
+// advance moves the engine's clock on. It never goes back.
+func (e *Engine) advance(nowMs int64) { e.nowMs = max(e.nowMs, nowMs) }
+
+func (e *Engine) moment() moment { return moment{atMs: e.nowMs, elapsedMs: e.nowMs} }
+
+// watch shows an update to the query's watchers and judges what they make of it.
+func (e *Engine) watch(q *queryState, u *event.Update, out []Verdict) []Verdict {
+	for ri, r := range e.pack.rules {
+		if !r.ofEvents() {
+			continue
+		}
+		var s *series
+		s, out = e.series(q, ri, nil, out)
+		s.watcher.observe(q, u, e.nowMs)
+		out = e.judgeEvents(q, ri, s, out)
+	}
+	return out
+}
+
+// heartbeat shows a heartbeat to the watchers of the queries that it names.
+func (e *Engine) heartbeat(u *event.Update, out []Verdict) []Verdict {
+	if u.Event.Envelope == nil {
+		return out
+	}
+	for i := range u.Event.Envelope.Active {
+		if q := e.queries[u.Event.Envelope.Active[i].ID]; q != nil {
+			q.facts.tell(u.Event.Envelope)
+			out = e.watch(q, u, out)
+		}
+	}
+	return out
+}
+
+// watchAll judges what time passing makes of every query.
+func (e *Engine) watchAll(out []Verdict) []Verdict {
+	if !e.pack.watches {
+		return out
+	}
+	for _, q := range e.ordered() {
+		for ri, list := range q.rules {
+			if !e.pack.rules[ri].ofEvents() {
+				continue
+			}
+			for _, s := range list {
+				out = e.judgeEvents(q, ri, s, out)
+			}
+		}
+	}
+	return out
+}
+
+// judgeEvents asks a watcher and moves its alert.
+func (e *Engine) judgeEvents(q *queryState, ri int, s *series, out []Verdict) []Verdict {
+	was := s.judged.Said
+	s.judged = s.watcher.judge(q, e.nowMs)
+	e.rules[ri].metrics.evaluations.Inc()
+	e.rules[ri].lastMs = e.nowMs
+	if s.judged.Said != was && s.alert == nil && s.judged.Said != SaidFound {
+		out = append(out, Verdict{Rule: e.pack.rules[ri].alert, Query: q.ref, Said: s.judged.Said})
+	}
+	return e.live(q, ri, s, e.moment(), out)
+}
+
+// ordered lists the queries by id: what two engines say of the same updates must
+// come in the same order.
+func (e *Engine) ordered() []*queryState {
+	e.order = e.order[:0]
+	for _, q := range e.queries {
+		e.order = append(e.order, q)
+	}
+	slices.SortFunc(e.order, func(a, b *queryState) int { return strings.Compare(string(a.ref.ID), string(b.ref.ID)) })
+	return e.order
+}
