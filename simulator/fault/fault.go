@@ -12,7 +12,8 @@ import (
 )
 
 // State is what the faults make of one batch of one query. Healthy gives the
-// state without any.
+// state without any. Before holds what happens once, ahead of the batch; all
+// else is how things are during it.
 type State struct {
 	Device device.Conditions
 	Input  []workload.Conditions // per source of the query
@@ -26,7 +27,7 @@ type State struct {
 	WalExtra       time.Duration // per file of offsets/ and commits/: long listings of old ones
 	NoExpiry       bool          // state is not removed: no time to live, no bound
 	WatermarkStuck bool          // the watermark does not move
-	Partitions     int           // shuffle partitions of a new run, 0: as before
+	Partitions     int           // shuffle partitions that runs started from now on have, 0: as before
 	Actions        int           // evaluations per foreachBatch, 0: as configured
 
 	Before []Action // what happens to the query before this batch, in order
@@ -60,4 +61,7 @@ type Action struct {
 	Class   string // error class, empty where the failure has none
 	Text    string // first line of the exception
 	Final   bool   // not started again
+	// Conf holds settings, by Spark's keys, that the new run has in place of the
+	// old ones; those that a checkpoint fixes stay.
+	Conf map[string]string
 }

@@ -69,7 +69,7 @@ var faultKinds = []Kind{
 	kind("state-never-expires", "nothing is removed from state any more", lasting()),
 	kind("watermark-stuck", "the watermark does not move", lasting()),
 	kind("memory-unbounded", "each store holds more memory than it shows a need for, batch by batch, until its container is killed",
-		[]Field{until, size, fixed, every, count("executors that die each time", "1"), must(Field{Name: "bytes", Means: "memory that a store gains per batch at size 1.5"})}),
+		[]Field{until, size, fixed, every, count("executors that die each time", "all"), must(Field{Name: "bytes", Means: "memory that a store gains per batch at size 1.5"})}),
 	kind("cap-too-small", "other users of the memory cap leave the stores little block cache", scaled(share("of the cache that is left at size 1.5", "5%"))),
 	kind("cache-too-small", "the block cache of each store holds little of what is read", scaled(share("of the cache that is left at size 1.5", "5%"))),
 	kind("compaction-debt", "background compaction does not keep up", lasting()),
@@ -81,8 +81,9 @@ var faultKinds = []Kind{
 	// Executors.
 	kind("executor-lost", "executors die, with the state on their disks", repeated(count("executors each time", "1"))),
 	kind("autoscale-churn", "executors come and go: added ones leave again, with the state on their disks",
-		repeated(count("executors that come and go", "2"))),
-	kind("locality-lost", "tasks are placed on other executors than the ones that hold their state", repeated(share("of partitions that move", "50%"))),
+		lasting(Field{Name: "every", Means: "batches that they stay, and stay away", Default: "10"}, count("executors that come and go", "2"))),
+	kind("locality-lost", "tasks are placed on other executors than the ones that hold their state",
+		lasting(Field{Name: "every", Means: "batches from one time to the next", Default: "in each batch"}, share("of partitions that move", "50%"))),
 	// Runs.
 	kind("restart", "the query is stopped in order and started again", repeated(pause)),
 	kind("crash", "the driver is killed, without a last word, and started again", repeated(pause)),
