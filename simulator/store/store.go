@@ -6,6 +6,7 @@
 package store
 
 import (
+	"errors"
 	"time"
 
 	"github.com/stategauge/stategauge/event"
@@ -41,8 +42,32 @@ type Store interface {
 	Commit() error
 	// Abort drops what was written since Load.
 	Abort() error
-	// Figures is what the last Commit reports.
+	// Figures is what the last Commit reports. Before a Commit its times (Load,
+	// Get, Put, Scan, Stall) are those of this batch so far: a caller that wants
+	// to know what a part of its work cost takes the difference.
 	Figures() *Figures
+}
+
+// ErrDamaged is in every error of a Load that found a snapshot which can not be
+// read and could not do without it. Spark's query fails with it.
+var ErrDamaged = errors.New("damaged snapshot")
+
+// ReadWriter is a Store that knows that a task can open it twice.
+type ReadWriter interface {
+	// LoadReadWrite is Load as LoadReadWrite below describes it.
+	LoadReadWrite(version int64) error
+}
+
+// LoadReadWrite loads a version as the tasks of aggregations and session windows
+// do, which open the same store once to read and once to write. In Spark 3.5 and
+// 4.0 the read store's end makes RocksDB forget what it has loaded, so that the
+// next batch loads from the checkpoint again; from 4.1 on the second load hides
+// the figures of the first. Where it makes no difference this is Load.
+func LoadReadWrite(s Store, version int64) error {
+	if rw, ok := s.(ReadWriter); ok {
+		return rw.LoadReadWrite(version)
+	}
+	return s.Load(version)
 }
 
 // Figures is what one store contributes to its operator's progress.
@@ -54,7 +79,11 @@ type Figures struct {
 	Custom event.Vector
 	// LastUploaded is the version of the newest snapshot this instance uploaded; -1 none.
 	LastUploaded int64
-	// Times of this batch, exact: what the task spent, whatever Spark reports of it.
+	// UniqueID is the id of the version committed last, of checkpoint format 2;
+	// otherwise empty.
+	UniqueID string
+	// Times of this batch, exact: what the task spent, whatever Spark reports of
+	// it. Put has Stall in it, and no time has another in it otherwise.
 	Load, Get, Put, Scan, Commit, Stall time.Duration
 }
 
