@@ -19,6 +19,9 @@ type Alert struct {
 	FirstBatch, FiringBatch, LastBatch int64
 	Value                              float64 // what the detector measured, in the signal's unit; NaN where it has none
 	Reason                             string  // why it resolved
+	// InhibitedBy is the alert that names the cause of this one, which is therefore
+	// not sent; empty where it stands for itself.
+	InhibitedBy string
 }
 
 // AlertState is where an alert stands.

@@ -113,6 +113,11 @@ func sampleData(r *rule, after float64) *Data {
 		Labels: map[string]string{"alertname": r.alert}, Signal: r.signal.name, Unit: r.signal.unit, Trigger: "interval",
 		Value: 2, Start: 1, End: 2, Rise: 1, Relative: 1, SlopePerBatch: 0.01, How: "trend", Points: 120, SpanSeconds: 7200,
 		FirstBatch: 1, FiringBatch: 2, LastBatch: 3, Evidence: map[string]Change{}, Cause: "addBatch",
+		Why: "why", Text: "text", Limit: 4, Eta: 3600, EtaLow: 1800, EtaHigh: 7200, Period: "10 batches", Count: 3, Total: 5,
+		Members: []string{"a", "b", "c"}, Facts: map[string]float64{},
+	}
+	for _, name := range factNames {
+		d.Facts[name] = 1
 	}
 	if r.signal.of == OfOperator {
 		d.Operator = "stateStoreSave"
@@ -155,5 +160,5 @@ func explain(err error, d *Data) string {
 var dataFields = []string{
 	"Alert", "Query", "Operator", "OperatorIndex", "Labels", "Signal", "Unit", "Trigger", "Value", "Start", "End", "Rise",
 	"Relative", "SlopePerBatch", "How", "Points", "SpanSeconds", "FirstBatch", "FiringBatch", "LastBatch", "Evidence",
-	"Phases", "Cause", "ID", "Name", "Application", "Cluster", "Before", "After", "Share", "Phase",
+	"Phases", "Cause", "Why", "Text", "Limit", "Eta", "EtaLow", "EtaHigh", "Period", "Count", "Total", "Members", "Facts", "ID", "Name", "Application", "Cluster", "Before", "After", "Share", "Phase",
 }

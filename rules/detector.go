@@ -40,6 +40,30 @@ type watcher interface {
 	judge(q *queryState, nowMs int64) Judgement
 }
 
+// groupDetector is a detector that judges many queries together: those of a
+// cluster, those of a sender. Its rules need no signal; their alerts have no query.
+type groupDetector interface {
+	eventDetector
+	newGroups() grouper
+}
+
+// grouper is a groupDetector's state for the whole engine.
+type grouper interface {
+	// observe takes in everything that is heard; q is nil where it names no query.
+	observe(q *queryState, u *event.Update, nowMs int64)
+	// judge says how each group stands at nowMs, in an order that does not change.
+	judge(e *Engine, nowMs int64, out []Grouped) []Grouped
+}
+
+// Grouped is a judgement of one group of queries.
+type Grouped struct {
+	Key     string // of the group: its cluster or sender
+	Cluster string // spark_cluster label; may be empty
+	Judgement
+	Members []string // names of the queries that it rests on, sorted
+	Total   int      // queries of the group
+}
+
 // tracker is a detector's state for one series.
 type tracker interface {
 	// push takes in the value of one batch. in holds the detector's inputs in
@@ -89,6 +113,7 @@ type Judgement struct {
 type detectorSpecs struct {
 	Rising  *risingSpec `yaml:"rising"`
 	Falling *risingSpec `yaml:"falling"`
+	Fleet   *fleetSpec  `yaml:"fleet"`
 }
 
 // detectorSpec is a detector as a rule file writes it.
@@ -130,11 +155,14 @@ func (d *detectorSpecs) list() []namedSpec {
 	if d.Falling != nil {
 		out = append(out, namedSpec{"falling", d.Falling})
 	}
+	if d.Fleet != nil {
+		out = append(out, namedSpec{"fleet", d.Fleet})
+	}
 	return out
 }
 
 // detectorNames are the keys of all detectors.
-func detectorNames() []string { return []string{"rising", "falling"} }
+func detectorNames() []string { return []string{"rising", "falling", "fleet"} }
 
 // ruleCompiler is what a detector's spec compiles with.
 type ruleCompiler struct {

@@ -7,6 +7,9 @@ import (
 	"github.com/stategauge/stategauge/rules/trend"
 )
 
+// overrideEvery is how many batches of a run pass between looks at its overrides.
+const overrideEvery = 16
+
 // Options are the engine's limits. A zero field means its default.
 type Options struct {
 	// MaxQueries is how many queries are judged at once; default 20,000. Batches of
@@ -58,6 +61,7 @@ type Engine struct {
 	scratch *trend.Scratch
 	in      []float64 // memory for a detector's inputs
 	order   []*queryState
+	grouped []Grouped
 	rules   []ruleState // beside pack.rules
 	alerts  int         // pending and firing
 	ticked  int64       // time of the last Tick, 0 before the first
@@ -70,6 +74,9 @@ type ruleState struct {
 	alerts    int // pending and firing
 	lastError string
 	lastMs    int64 // event time of the newest value, Absent before
+	// groups are what a rule of many queries judges, in the order in which they came.
+	groups  []*queryState
+	grouper grouper
 }
 
 // New returns an engine that knows no query yet. p may be nil: no rules.
@@ -88,6 +95,9 @@ func (e *Engine) adopt(p *Pack) {
 	e.rules = make([]ruleState, len(p.rules))
 	for i, r := range p.rules {
 		e.rules[i] = ruleState{metrics: e.opts.Metrics.of(r.alert), lastMs: event.Absent}
+		if d, ok := r.detector.(groupDetector); ok {
+			e.rules[i].grouper = d.newGroups()
+		}
 	}
 }
 
@@ -163,6 +173,9 @@ func (e *Engine) executed(q *queryState, u *event.Update, out []Verdict) []Verdi
 	e.breakSegments(q, u)
 	warm := q.warming()
 	q.learn(u)
+	if q.runBatches%overrideEvery == 0 {
+		e.overrideOf(q)
+	}
 	q.runBatches++
 	if b.NoData || q.trigger == event.TriggerContinuous {
 		return out

@@ -170,6 +170,24 @@ func sparkVersion(text string) float64 {
 	return float64(100*a + b)
 }
 
+// known returns the facts that somebody told, by name.
+func (f *Facts) known() map[string]float64 {
+	out := map[string]float64{}
+	for i, x := range f {
+		if !math.IsNaN(x) {
+			out[factNames[i]] = x
+		}
+	}
+	return out
+}
+
+// overrideOf takes what the configuration says now: a reload may have changed it.
+func (e *Engine) overrideOf(q *queryState) {
+	if e.opts.Override != nil {
+		q.facts.override(e.opts.Override(q.ref))
+	}
+}
+
 // learn takes what the query's position says before its batch is judged.
 func (q *queryState) learn(u *event.Update) {
 	f, b := &q.facts, u.Event.Batch

@@ -75,3 +75,21 @@ func TestTimesAreReadAsSparkWritesThem(t *testing.T) {
 		}
 	}
 }
+
+func TestOverridesAreFactsOfTheQuery(t *testing.T) {
+	p, err := Load(Source{Name: "r.yaml", Data: []byte(`signals: {late: {of: query, value: freshness_objective_ms, unit: count}}
+groups: [{name: g, rules: [{alert: A, signal: late, rising: {}}]}]`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := event.QueryRef{}
+	s := newStream(New(p, Options{Override: func(q event.QueryRef) Override {
+		asked = q
+		return Override{FreshnessMs: 90_000, Critical: true}
+	}}))
+	s.play(figures{rows: 1})
+	q := s.e.queries[event.QueryID(s.id)]
+	if asked.Name != s.name || q.facts[FactFreshnessMs] != 90_000 || q.facts[FactCritical] != 1 || !math.IsNaN(q.facts[FactDiskLimit]) {
+		t.Errorf("asked for %v, got %v", asked, q.facts)
+	}
+}

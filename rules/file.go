@@ -28,6 +28,7 @@ const (
 type ruleFile struct {
 	Signals map[string]signalSpec `yaml:"signals"`
 	Groups  []groupSpec           `yaml:"groups"`
+	Inhibit []inhibitSpec         `yaml:"inhibit"`
 }
 
 type signalSpec struct {
@@ -45,6 +46,7 @@ type groupSpec struct {
 
 type ruleSpec struct {
 	Alert         string            `yaml:"alert"`
+	Watch         string            `yaml:"watch"` // in place of alert: a finding that only other rules look at
 	Signal        string            `yaml:"signal"`
 	Detectors     detectorSpecs     `yaml:",inline"`
 	When          string            `yaml:"when"`

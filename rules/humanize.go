@@ -127,3 +127,14 @@ func percent(x float64) string {
 	}
 	return digits(x*100) + "%"
 }
+
+// period says what a finding's period is, empty without one.
+func (j *Judgement) period() string {
+	switch {
+	case !(j.Period > 0):
+		return ""
+	case j.OnClock:
+		return humanizeDuration(j.Period / 1000)
+	}
+	return fmt.Sprintf("%g batches", math.Round(j.Period*10)/10)
+}

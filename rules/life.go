@@ -19,6 +19,11 @@ type liveAlert struct {
 
 	pendingAtMs, firingAtMs             int64
 	firstBatch, firingBatch, judgedLast int64
+
+	inhibitedBy string   // alert of the cause that speaks for this one
+	raised      string   // severity taken over from what this alert inhibits
+	members     []string // of a group
+	total       int
 }
 
 // moment is when a judgement was made: the time that alerts are dated by, and one
@@ -37,6 +42,16 @@ func (q *queryState) moment() moment { return moment{atMs: q.atMs, elapsedMs: q.
 // A firing alert that cannot be judged (too few points after a restart, load
 // unknown) stays as it is.
 func (e *Engine) live(q *queryState, ri int, s *series, at moment, out []Verdict) []Verdict {
+	before := len(out)
+	out = e.move(q, ri, s, at, out)
+	if e.pack.rules[ri].watch {
+		return out[:before] // only other rules look at it
+	}
+	return out
+}
+
+// move is live, whoever may hear of it.
+func (e *Engine) move(q *queryState, ri int, s *series, at moment, out []Verdict) []Verdict {
 	a := s.alert
 	found := s.judged.Said == SaidFound
 	switch {
@@ -60,6 +75,7 @@ func (e *Engine) live(q *queryState, ri int, s *series, at moment, out []Verdict
 	a.judgedLast = q.newestBatch()
 	if a.state == Pending && found && e.pack.rules[ri].forExtent.Met(a.found, at.elapsedMs-a.foundAt) {
 		a.state, a.firingAtMs, a.firingBatch = Firing, at.atMs, q.newestBatch()
+		out = e.inhibit(q, ri, s, at, out)
 		out = append(out, e.verdict(q, ri, s, Pending))
 	}
 	return out
@@ -172,6 +188,10 @@ func (e *Engine) end(q *queryState, ri int, s *series, reason string, atMs int64
 	if s.alert == nil {
 		return out
 	}
+	if e.pack.rules[ri].watch {
+		e.forget(ri, s)
+		return out
+	}
 	was := s.alert.state
 	s.alert.state = Inactive
 	if was == Firing {
@@ -184,7 +204,11 @@ func (e *Engine) end(q *queryState, ri int, s *series, reason string, atMs int64
 		v.Alert.Annotations = v.Alert.Annotations.with("resolved_because", reason)
 	}
 	e.forget(ri, s)
-	return append(out, v)
+	out = append(out, v)
+	if was == Firing {
+		out = e.release(q, ri, out)
+	}
+	return out
 }
 
 func (e *Engine) forget(ri int, s *series) {
@@ -218,9 +242,16 @@ func (e *Engine) Alerts(out []Alert) []Alert {
 	for _, q := range e.queries {
 		for ri, list := range q.rules {
 			for _, s := range list {
-				if s.alert != nil {
+				if s.alert != nil && !e.pack.rules[ri].watch {
 					out = append(out, e.alert(q, ri, s, false))
 				}
+			}
+		}
+	}
+	for ri := range e.rules {
+		for _, q := range e.rules[ri].groups {
+			if s := q.rules[ri][0]; s.alert != nil {
+				out = append(out, e.alert(q, ri, s, false))
 			}
 		}
 	}

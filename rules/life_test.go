@@ -56,7 +56,9 @@ func scriptedPack(t testing.TB, rules string) *Pack {
 		t.Fatal(err)
 	}
 	for _, r := range p.rules {
-		r.detector = scripted{}
+		if !r.ofEvents() {
+			r.detector = scripted{}
+		}
 	}
 	return p
 }

@@ -25,6 +25,8 @@ func Load(files ...Source) (*Pack, error) {
 	for _, l := range b.files {
 		l.compileGroups(p)
 	}
+	b.compileInhibits(p)
+	b.checkFleets(p)
 	if n := len(p.rules); n > maxRules {
 		b.faults = append(b.faults, strictyaml.Fault{File: "rules", Err: fmt.Errorf("%d rules, more than the %d allowed", n, maxRules)})
 	}

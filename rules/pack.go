@@ -15,6 +15,9 @@ type Pack struct {
 	groups []group
 	// watches is true where a rule judges what happens to queries.
 	watches bool
+	// causes lists for each rule those whose alerts speak for its own; consequences is
+	// the other way round.
+	causes, consequences [][]int
 }
 
 // group is a named list of rules of one file.
@@ -37,6 +40,7 @@ type rule struct {
 	evidence           []evidenceColumn
 	acrossRuns         bool
 	acrossPauses       bool
+	watch              bool // a finding that is no alert
 	labels             []labelTemplate
 	annotations        []annotation
 	limit              int
@@ -93,6 +97,13 @@ func (l *loader) compileRule(g *groupSpec, ri int, path string) *rule {
 	r := &rule{
 		file: l.pos.File(), group: g.Name, alert: spec.Alert, forExtent: spec.For, keep: spec.KeepFiringFor,
 		acrossRuns: spec.AcrossRuns, acrossPauses: spec.AcrossPauses, limit: spec.Limit,
+	}
+	if spec.Watch != "" {
+		r.watch = true
+		if spec.Alert != "" {
+			l.fault(l.pos.Faultf(path, "rule %q: it is an alert or a watch, not both", spec.Alert))
+		}
+		spec.Alert, r.alert = spec.Watch, spec.Watch
 	}
 	l.checkAlertName(spec.Alert, path)
 	if spec.Limit < 0 {
@@ -178,7 +189,7 @@ func (c *ruleCompiler) detector(spec *ruleSpec) detector {
 	case 1:
 		return found[0].spec.compile(c, found[0].key)
 	case 0:
-		c.fault(c.pos.Faultf(c.path, "rule %q needs a detector: %s", spec.Alert, strings.Join(detectorNames(), " or ")))
+		c.fault(c.pos.Faultf(c.path, "rule %q needs a detector, one of %s", spec.Alert, strings.Join(detectorNames(), ", ")))
 	default:
 		c.fault(c.pos.Faultf(c.path, "rule %q has two detectors, %s and %s: write two rules", spec.Alert, found[0].key, found[1].key))
 	}

@@ -43,6 +43,7 @@ type queryState struct {
 
 	facts   Facts
 	uploads uploads
+	group   string // key of a group of queries that this stands for; empty for a query
 
 	rules [][]*series // by place of the rule in the pack
 }

@@ -93,16 +93,16 @@ func (e *Engine) relabel(q *queryState, nowMs int64, out []Verdict) []Verdict {
 			if slices.Equal(labels, s.alert.labels) {
 				continue
 			}
-			out = e.swapLabels(q, ri, s, labels, nowMs, out)
+			out = e.swapLabels(q, ri, s, labels, nowMs, "the rule's labels were changed", out)
 		}
 	}
 	return out
 }
 
-func (e *Engine) swapLabels(q *queryState, ri int, s *series, labels Labels, nowMs int64, out []Verdict) []Verdict {
+func (e *Engine) swapLabels(q *queryState, ri int, s *series, labels Labels, nowMs int64, why string, out []Verdict) []Verdict {
 	if s.alert.state == Firing {
 		v := e.verdict(q, ri, s, Firing)
-		v.Alert.State, v.Alert.ResolvedAtMs, v.Alert.Reason = Resolved, nowMs, "the rule's labels were changed"
+		v.Alert.State, v.Alert.ResolvedAtMs, v.Alert.Reason = Resolved, nowMs, why
 		v.Alert.Annotations = v.Alert.Annotations.with("resolved_because", v.Alert.Reason)
 		out = append(out, v)
 	}

@@ -24,7 +24,7 @@ func (e *Engine) alert(q *queryState, ri int, s *series, counted bool) Alert {
 	out := Alert{
 		Labels: a.labels, State: a.state, Value: a.finding.Value,
 		PendingAtMs: a.pendingAtMs, FiringAtMs: a.firingAtMs, ResolvedAtMs: event.Absent,
-		FirstBatch: a.firstBatch, FiringBatch: a.firingBatch, LastBatch: a.judgedLast,
+		FirstBatch: a.firstBatch, FiringBatch: a.firingBatch, LastBatch: a.judgedLast, InhibitedBy: a.inhibitedBy,
 	}
 	var failures []string
 	out.Annotations, failures = e.annotations(q, ri, s)
@@ -53,6 +53,9 @@ func (e *Engine) labels(q *queryState, ri int, s *series) Labels {
 			continue // without the label the alert still says which query it is
 		}
 		l = l.with(r.labels[i].name, text)
+	}
+	if s.alert != nil && s.alert.raised != "" {
+		l = l.with("severity", s.alert.raised)
 	}
 	l = l.with("alertname", r.alert).with("query_id", string(q.ref.ID)).with("query_name", q.ref.Label())
 	l = l.with("application", q.ref.Application).with("spark_cluster", q.cluster)
@@ -93,7 +96,9 @@ func (e *Engine) annotations(q *queryState, ri int, s *series) (out Labels, fail
 		}
 		out = out.with(r.annotations[i].name, text)
 	}
-	out = out.with("evidence", evidenceText(d))
+	if q.group == "" {
+		out = out.with("evidence", evidenceText(d))
+	}
 	out = out.with("frozen", q.frozen())
 	return out.with("template_error", strings.Join(failures, "; ")), failures
 }
@@ -137,7 +142,7 @@ func (e *Engine) data(q *queryState, ri int, s *series) *Data {
 	d := &Data{
 		Alert: r.alert, Operator: s.operator, OperatorIndex: max(0, s.index), Signal: r.signal.name, Unit: r.signal.unit,
 		Query:   QueryData{ID: string(q.ref.ID), Name: q.ref.Label(), Application: q.ref.Application, Cluster: q.cluster},
-		Trigger: q.trigger.String(), Labels: map[string]string{}, Evidence: map[string]Change{},
+		Trigger: q.trigger.String(), Labels: map[string]string{}, Evidence: map[string]Change{}, Facts: q.facts.known(),
 		FirstBatch: -1, FiringBatch: -1, LastBatch: q.lastBatch,
 	}
 	if s.alert == nil {
@@ -154,6 +159,9 @@ func (d *Data) fromAlert(a *liveAlert) {
 	f := &a.finding
 	d.Value, d.Start, d.End, d.Rise, d.Relative, d.SlopePerBatch = f.Value, f.Start, f.End, f.Rise, f.Relative, f.SlopePerBatch
 	d.How, d.Points, d.SpanSeconds = f.How, f.Points, float64(f.SpanMs)/1000
+	d.Why, d.Text, d.Count, d.Total, d.Members = f.Why, f.Text, f.Count, a.total, a.members
+	d.Limit, d.Eta, d.EtaLow, d.EtaHigh = f.Limit, f.EtaMs/1000, f.EtaLowMs/1000, f.EtaHighMs/1000
+	d.Period = f.period()
 	d.FirstBatch, d.FiringBatch, d.LastBatch = a.firstBatch, a.firingBatch, a.judgedLast
 	for name := range reservedLabels {
 		d.Labels[name] = "" // those that the query lacks read empty

@@ -26,9 +26,20 @@ type Data struct {
 	// Value is the present level; Start, End and Rise are the fitted line over the
 	// window; Relative is Rise as a share of Start, below zero in a fall.
 	Value, Start, End, Rise, Relative, SlopePerBatch float64
-	How                                              string // "trend", "level" or "held"
-	Points                                           int    // batches judged by
-	SpanSeconds                                      float64
+	How                                              string // "trend", "level" or "held"; other detectors have words of their own
+	Why, Text                                        string // what the verdict rests on; a word of an event, such as an error class
+	// Limit is what the value is held against, 0 without one; Eta and its likely
+	// range are the seconds until it is met, 0 where it will not be.
+	Limit, Eta, EtaLow, EtaHigh float64
+	Period                      string // of what repeats: "10 batches", "5m"; empty without one
+	// Count of what was counted, and of a fleet the Members that it rests on out of
+	// Total.
+	Count, Total int
+	Members      []string
+	// Facts are what is known of the query, by name; those that nobody told are not there.
+	Facts       map[string]float64
+	Points      int // batches judged by
+	SpanSeconds float64
 	// FirstBatch is where it began, FiringBatch the newest one when the alert fired
 	// (-1 before), LastBatch the newest one judged.
 	FirstBatch, FiringBatch, LastBatch int64

@@ -18,6 +18,10 @@ func (e *Engine) watch(q *queryState, u *event.Update, out []Verdict) []Verdict 
 		if !r.ofEvents() {
 			continue
 		}
+		if g := e.rules[ri].grouper; g != nil {
+			g.observe(q, u, e.nowMs)
+			continue
+		}
 		var s *series
 		s, out = e.series(q, ri, nil, out)
 		s.watcher.observe(q, u, e.nowMs)
@@ -30,6 +34,11 @@ func (e *Engine) watch(q *queryState, u *event.Update, out []Verdict) []Verdict 
 func (e *Engine) heartbeat(u *event.Update, out []Verdict) []Verdict {
 	if u.Event.Envelope == nil {
 		return out
+	}
+	for ri := range e.rules {
+		if g := e.rules[ri].grouper; g != nil {
+			g.observe(nil, u, e.nowMs)
+		}
 	}
 	for i := range u.Event.Envelope.Active {
 		if q := e.queries[u.Event.Envelope.Active[i].ID]; q != nil {
@@ -55,7 +64,7 @@ func (e *Engine) watchAll(out []Verdict) []Verdict {
 			}
 		}
 	}
-	return out
+	return e.judgeGroups(out)
 }
 
 // judgeEvents asks a watcher and moves its alert.

@@ -11,13 +11,13 @@ import (
 	"github.com/stategauge/stategauge/rules/notify"
 )
 
-// notify hands alerts to the delivery. Pending ones, and those of muted queries,
-// concern nobody yet. It never blocks.
+// notify hands alerts to the delivery. Pending ones, those that the alert of their
+// cause speaks for, and those of muted queries concern nobody. It never blocks.
 func (a *App) notify(alerts []rules.Alert) {
 	o, now := a.overrides.Load(), a.opts.Now()
 	out := make([]rules.Alert, 0, len(alerts))
 	for i := range alerts {
-		if alerts[i].State == rules.Pending || o.muted(queryOfAlert(&alerts[i]), now) {
+		if alerts[i].State == rules.Pending || alerts[i].InhibitedBy != "" || o.muted(queryOfAlert(&alerts[i]), now) {
 			continue
 		}
 		out = append(out, alerts[i])

@@ -89,10 +89,12 @@ func (j *judge) offer(updates []event.Update) {
 	}
 }
 
-// judgeable leaves out what says nothing new: repeats, late and idle copies.
+// judgeable leaves out what says nothing new: repeats and late events. That a query
+// idles, and that its sender is alive, tells silence from a hung batch.
 func judgeable(o event.Outcome) bool {
 	switch o {
-	case event.OutcomeExecuted, event.OutcomeStarted, event.OutcomeTerminated, event.OutcomeFailed, event.OutcomeStateChange:
+	case event.OutcomeExecuted, event.OutcomeStarted, event.OutcomeTerminated, event.OutcomeFailed, event.OutcomeStateChange,
+		event.OutcomeIdle, event.OutcomeIdleCopy, event.OutcomeHeartbeat:
 		return true
 	}
 	return false

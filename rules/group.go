@@ -1,0 +1,56 @@
+package rules
+
+import "slices"
+
+// judgeGroups judges the rules of many queries and moves their alerts. A group
+// that is judged no more keeps its alert: silence resolves nothing.
+func (e *Engine) judgeGroups(out []Verdict) []Verdict {
+	for ri := range e.rules {
+		g := e.rules[ri].grouper
+		if g == nil {
+			continue
+		}
+		e.grouped = g.judge(e, e.nowMs, e.grouped[:0])
+		for i := range e.grouped {
+			out = e.judgeGroup(ri, &e.grouped[i], out)
+		}
+		e.rules[ri].metrics.evaluations.Inc()
+		e.rules[ri].lastMs = e.nowMs
+	}
+	return out
+}
+
+func (e *Engine) judgeGroup(ri int, g *Grouped, out []Verdict) []Verdict {
+	q := e.group(ri, g)
+	s := q.rules[ri][0]
+	was := s.judged.Said
+	s.judged = g.Judgement
+	if g.Said != was && s.alert == nil && g.Said != SaidFound {
+		out = append(out, Verdict{Rule: e.pack.rules[ri].alert, Query: q.ref, Said: g.Said})
+	}
+	if s.alert != nil && g.Said == SaidFound {
+		s.alert.members, s.alert.total = slices.Clone(g.Members), g.Total
+	}
+	before := s.alert
+	out = e.live(q, ri, s, e.moment(), out)
+	if before == nil && s.alert != nil {
+		s.alert.members, s.alert.total = slices.Clone(g.Members), g.Total
+		out[len(out)-1] = e.verdict(q, ri, s, out[len(out)-1].Was)
+	}
+	return out
+}
+
+// group finds the stand-in for a group's query, and makes it.
+func (e *Engine) group(ri int, g *Grouped) *queryState {
+	st := &e.rules[ri]
+	for _, q := range st.groups {
+		if q.group == g.Key {
+			return q
+		}
+	}
+	q := newQueryState(len(e.pack.rules))
+	q.group, q.cluster = g.Key, g.Cluster
+	q.rules[ri] = []*series{{index: -1, judged: Judgement{Said: SaidTooFew, Since: -1}}}
+	st.groups = append(st.groups, q)
+	return q
+}
