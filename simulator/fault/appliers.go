@@ -31,6 +31,7 @@ var appliers = map[string]applier{
 	"source-frozen":           input(func(_ *entry, _ int64, c *workload.Conditions) { c.Frozen = true }),
 	"kafka-partition-stalled": input(func(e *entry, _ int64, c *workload.Conditions) { c.Stalled += int(e.countOr(1)) }),
 	"watermark-future":        input(watermarkFuture),
+	"upstream-late":           input(upstreamLate),
 
 	"state-never-expires": func(_ *entry, _ int64, s *State) { s.NoExpiry = true },
 	"watermark-stuck":     func(_ *entry, _ int64, s *State) { s.WatermarkStuck = true },
@@ -119,6 +120,10 @@ func watermarkFuture(e *entry, batch int64, c *workload.Conditions) {
 	if batch == e.FromBatch {
 		c.FutureMs = e.lengthOr(30 * 24 * time.Hour).Milliseconds()
 	}
+}
+
+func upstreamLate(e *entry, batch int64, c *workload.Conditions) {
+	c.DelayMs += scale(e.lengthOr(time.Hour), e.amount(batch)).Milliseconds()
 }
 
 // memoryUnbounded grows from nothing after each time the containers are killed.

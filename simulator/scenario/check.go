@@ -139,6 +139,9 @@ func (c *checker) truth() {
 		e, path := &s.Expect[i], expectPath(c.pos, i)
 		c.word(path+".symptom", "symptom", e.Symptom, symptoms)
 		within(c, path+".query", e.Query, 0, s.Queries)
+		if e.CannotTell && e.Optional {
+			c.bad(path+".optional", "what cannot be told is no alert, so it cannot be optional")
+		}
 		if e.FromBatch < 0 || e.FromBatch >= s.Batches {
 			c.bad(path+".from_batch", "from_batch (%d) must be one of the %d batches", e.FromBatch, s.Batches)
 		}

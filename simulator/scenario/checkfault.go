@@ -1,8 +1,6 @@
 package scenario
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -123,27 +121,5 @@ func (c *checker) stalled(f *Fault, path string) {
 		} else if f.Count > int64(s.Partitions) {
 			c.bad(path+".count", "count (%d) must be at most the %d partitions of source %d", f.Count, s.Partitions, i+1)
 		}
-	}
-}
-
-// version returns what spark_version says, zero where it says nothing known.
-func (c *checker) version() event.Version {
-	v, err := parseVersion(c.sc.SparkVersion)
-	if err != nil {
-		c.bad("spark_version", "%w", err)
-	}
-	return v
-}
-
-// conf checks settings one by one, so that each fault stands at its line.
-func (c *checker) conf(path string, given map[string]string, v event.Version) {
-	for _, key := range slices.Sorted(maps.Keys(given)) {
-		at := fmt.Sprintf("%s[%q]", path, key)
-		for _, err := range confErrors(key, given[key], v) {
-			c.bad(at, "%w", err)
-		}
-	}
-	if path == "conf" {
-		c.realStores(v)
 	}
 }

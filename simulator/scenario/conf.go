@@ -2,47 +2,67 @@ package scenario
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
+	"maps"
+	"slices"
 
 	"github.com/stategauge/stategauge/event"
-	"github.com/stategauge/stategauge/internal/strictyaml"
+	"github.com/stategauge/stategauge/simulator/spark"
 )
 
-const (
-	boundedMemory     = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
-	shufflePartitions = "spark.sql.shuffle.partitions"
-)
+const boundedMemory = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
 
-// parseVersion reads a version as files name it: 3.5 or 3.5.8.
-func parseVersion(text string) (event.Version, error) {
-	for _, known := range versions {
-		if text != known && !strings.HasPrefix(text, known+".") {
-			continue
-		}
-		var v event.Version
-		if _, err := fmt.Sscanf(known, "%d.%d", &v.Major, &v.Minor); err != nil {
-			return v, fmt.Errorf("spark version %q: %w", text, err)
-		}
-		return v, nil
+// version returns what spark_version says, zero where it says nothing known.
+func (c *checker) version() event.Version {
+	v, err := spark.ParseVersion(c.sc.SparkVersion)
+	if err != nil {
+		c.bad("spark_version", "%w", err)
 	}
-	return event.Version{}, fmt.Errorf("unknown Spark version %q%s", text, strictyaml.DidYouMean(text, versions))
+	return v
 }
 
-// confErrors returns what is wrong with one setting.
-func confErrors(_, _ string, _ event.Version) []error { return nil }
-
-// realStores checks that no more stores are real than there are.
-func (c *checker) realStores(event.Version) {
-	partitions := 200
-	if text, ok := c.sc.Conf[shufflePartitions]; ok {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return
-		}
-		partitions = n
+// conf checks settings one by one, so that each fault stands at its line, and
+// then together.
+func (c *checker) conf(path string, given map[string]string, v event.Version) {
+	if v.IsZero() {
+		return // every setting would be wrong
 	}
-	if real := c.sc.Cluster.RealStores; real > partitions {
-		c.bad("cluster.real_stores", "real_stores (%d) must be at most the %d shuffle partitions", real, partitions)
+	alone := len(c.faults)
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		_, errs := spark.ParseConf(c.beside(key, given), v)
+		for _, err := range errs {
+			c.bad(fmt.Sprintf("%s[%q]", path, key), "%w", err)
+		}
+	}
+	parsed, errs := spark.ParseConf(given, v)
+	if len(c.faults) == alone {
+		for _, err := range errs {
+			c.bad(path, "%w", err)
+		}
+	}
+	if path == "conf" {
+		c.fits(&parsed)
+	}
+}
+
+// beside is one setting alone, with the provider, which decides what goes with it.
+func (c *checker) beside(key string, given map[string]string) map[string]string {
+	one := map[string]string{key: given[key]}
+	if p, ok := c.sc.Conf[provider]; ok && key != provider {
+		one[provider] = p
+	}
+	return one
+}
+
+const provider = "spark.sql.streaming.stateStore.providerClass"
+
+// fits checks what the rest of the scenario asks of the settings.
+func (c *checker) fits(conf *spark.Conf) {
+	if real := c.sc.Cluster.RealStores; real > conf.ShufflePartitions {
+		c.bad("cluster.real_stores", "real_stores (%d) must be at most the %d shuffle partitions", real, conf.ShufflePartitions)
+	}
+	for i := range c.sc.Query.Operators {
+		if c.sc.Query.Operators[i].Kind == "transform_with_state" && conf.Provider == spark.HDFS {
+			c.bad(fmt.Sprintf("query.operators[%d].kind", i), "transform_with_state needs the RocksDB provider: set %s", provider)
+		}
 	}
 }

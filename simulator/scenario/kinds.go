@@ -62,6 +62,7 @@ var faultKinds = []Kind{
 	kind("large-writes", "values are larger", scaled(source)),
 	kind("key-skew", "one key gets a share of all rows", scaled(source, share("of rows at size 1.5", "30%"))),
 	kind("late-rows", "rows come later than the watermark allows", scaled(source, share("of rows at size 1.5", "5%"))),
+	kind("upstream-late", "what arrives is older than it was, all of it alike", scaled(source, length("age at size 1.5", "1h"))),
 	kind("watermark-future", "one row has a timestamp far ahead, once", []Field{source, length("how far ahead", "30d")}),
 	kind("source-frozen", "event time of a source stands still, which holds the watermark of the query", lasting(source)),
 	kind("kafka-partition-stalled", "partitions of a source cannot be read", lasting(source, count("partitions", "1"))),
@@ -133,7 +134,6 @@ var (
 	sourceKinds   = strings.Fields("kafka rate files")
 	sinkKinds     = strings.Fields("noop kafka delta foreach_batch console")
 	noiseKinds    = strings.Fields("none lognormal ar1 heavy_tail wander")
-	versions      = strings.Fields("3.4 3.5 4.0 4.1 4.2 4.3")
 )
 
 func kindNames() []string {

@@ -1,10 +1,37 @@
-package scenario
+package scenario_test
 
-import "testing"
+import (
+	"io/fs"
+	"testing"
 
-func TestTry(t *testing.T) {
-	sc, err := Load("x/steady.yml", []byte("description: hi\nexpect:\n  symptom: stalled\n  cause: x\nfaults:\n- kind: stor-slow\n- {kind: store-slow, from_batch: 400, size: 1, bytes: 4}\nspark_version: 3.6\nquery: {sources: [{rows_per_second: 0}], operators: [{kind: session_window}]}\ncluster: {noise: {kind: lognorm}}\n"))
-	t.Logf("%+v\n%v", sc, err)
-	sc, err = Load("x/steady.yml", []byte("description: hi\nexpect:\n  - symptom: stalled\n"))
-	t.Logf("%+v\n%v", sc, err)
+	"github.com/stategauge/stategauge/configs"
+	"github.com/stategauge/stategauge/simulator/scenario"
+)
+
+func shipped(t *testing.T) map[string]*scenario.Scenario {
+	t.Helper()
+	files, err := fs.Glob(configs.Scenarios(), "*.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*scenario.Scenario{}
+	for _, name := range files {
+		data, err := fs.ReadFile(configs.Scenarios(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc, err := scenario.Load(name, data)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		all[sc.Name] = sc
+	}
+	return all
+}
+
+func TestEveryShippedScenarioLoads(t *testing.T) {
+	if n := len(shipped(t)); n < 60 {
+		t.Errorf("%d scenarios", n)
+	}
 }

@@ -204,6 +204,9 @@ type Expectation struct {
 	// CannotTell says that the events do not decide it: a verdict of that kind is
 	// right, and an alert with this symptom is not.
 	CannotTell bool `yaml:"cannot_tell"`
+	// Optional says that the symptom follows from the others of the scenario: an
+	// alert with it is right, and none is missing where it is not found.
+	Optional bool `yaml:"optional"`
 }
 
 // Expectations is one expectation or a list of them.

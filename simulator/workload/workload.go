@@ -43,6 +43,7 @@ type Conditions struct {
 	Late      float64 // share of rows beyond the watermark's delay, added to the ordinary one
 	RowBytes  float64 // factor on the size of values
 	FutureMs  int64   // one row this far ahead of now; 0: none
+	DelayMs   int64   // rows are this much older than they were, all of them
 	Frozen    bool    // event time of one source stands still: nothing new from it
 	Stalled   int     // partitions of a Kafka source that can not be read
 	StopInput bool    // nothing arrives at all
