@@ -22,8 +22,8 @@ type Poll struct {
 // Take is what a source hands out for one batch. Offsets are the JSON text that
 // the offset log and the progress show.
 type Take struct {
-	Rows               []Row // valid until the next Take
-	Start, End, Latest string
+	Rows               []Row   // valid until the next Take
+	Start, End, Latest string  // "null" where Spark has none: before the first batch, and the latest of files
 	Count              int64   // rows read, which is len(Rows)
 	Bytes              int64   // bytes read
 	BehindMin          int64   // Kafka: offsets behind latest, per partition
@@ -63,8 +63,15 @@ type Source interface {
 	// Take reads what is available, up to the source's own limit per batch, and
 	// moves the offset on. Rows are made up at this moment, not held.
 	Take() Take
+	// TakeTo reads exactly up to an end offset, whatever has arrived since: the
+	// batch that the offset log holds and no commit does. It is an error if the
+	// text is no offset of this source, lies before the present one or asks for
+	// more than Config.MaxRows rows; nothing has moved then.
+	TakeTo(end string) (Take, error)
 	// Seek goes back (or on) to an end offset that an earlier Take returned: a
-	// restart from the offset log reads the same rows again. Empty: the start.
+	// restart from the offset log reads the same rows again. Empty, "null" or "-":
+	// the start. Any other text that is no offset of this source is an error and
+	// moves nothing.
 	Seek(end string) error
 	// Skip moves to the newest offset without reading, as a new checkpoint with
 	// startingOffsets=latest does.

@@ -1,0 +1,41 @@
+package workload
+
+import (
+	"math"
+
+	"github.com/stategauge/stategauge/simulator/seed"
+)
+
+// stream is the random numbers of one row: SplitMix64 from a start that the
+// row's offset names. A row is thus the same in whichever batch it is read,
+// and a million rows cost no generator each.
+type stream uint64
+
+func rowStream(base uint64, offset int64) stream {
+	return stream(seed.Mix(base, uint64(offset)))
+}
+
+func (s *stream) next() uint64 {
+	*s += 0x9e3779b97f4a7c15
+	h := uint64(*s)
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+// uniform is in [0, 1).
+func (s *stream) uniform() float64 { return unit(s.next()) }
+
+// below is uniform in [0, n); the bias of the multiplication is below n/2^53.
+func (s *stream) below(n int64) int64 { return int64(s.uniform() * float64(n)) }
+
+// exponential has mean 1.
+func (s *stream) exponential() float64 { return -math.Log(1 - s.uniform()) }
+
+// unit turns 64 random bits into a number in [0, 1).
+func unit(bits uint64) float64 { return float64(bits>>11) * 0x1p-53 }
+
+// normal is standard normal, from two words of random bits (Box and Muller).
+func normal(a, b uint64) float64 {
+	return math.Sqrt(-2*math.Log(1-unit(a))) * math.Cos(2*math.Pi*unit(b))
+}
