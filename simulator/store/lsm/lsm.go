@@ -41,8 +41,8 @@ const (
 	baseLevelBytes = 256 << 20
 	tableBytes     = 64 << 20
 	bitsPerKey     = 10
-	manifestBytes  = 64 << 10 // before it is written anew: checkpoints copy it
-	neverStall     = 1 << 20  // files or memtables; the store models stalls
+	manifestBytes  = 4 << 10 // before it is written anew: every checkpoint copies it
+	neverStall     = 1 << 20 // files or memtables; the store models stalls
 )
 
 var (
@@ -63,8 +63,9 @@ type DB struct {
 	sched     *scheduler
 	mem       memtable
 	paused    bool
-	broken    error // what every further call returns
-	value     []byte
+	broken    error  // what every further call returns
+	value     []byte // what Get returned last
+	copied    []byte // buffer of Checkpoint
 	stats     Stats
 	since     CacheCounts
 	told      Flushed // work that Flush, Drain and Compact have returned
@@ -152,6 +153,8 @@ func pebbleOptions(o Options, d *DB) *pebble.Options {
 	}
 	p.Experimental.CompactionScheduler = d.sched
 	p.Experimental.ReadSamplingMultiplier = -1
+	// Row blocks are quicker to write than columns where tables are small.
+	p.Experimental.EnableColumnarBlocks = func() bool { return false }
 	p.Experimental.FileCacheShards = 1 // unused, but written to the OPTIONS file
 	p.Experimental.MultiLevelCompactionHeuristic = pebble.NoMultiLevel{}
 	for i := range p.Levels {
@@ -294,6 +297,7 @@ func (d *DB) flush() error {
 		}
 		d.mem.clear()
 	}
+	defer d.db.TestOnlyWaitForCleaning() // of the files that are no longer needed
 	if d.paused {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestMemtableNeverRotatesByItself(t *testing.T) {
-	for _, limit := range []int64{1, 16 << 10, 200 << 10, 500 << 10, DefaultMemtableBytes, 100 << 20} {
+	for _, limit := range []int64{1 << 10, 16 << 10, 200 << 10, 500 << 10, DefaultMemtableBytes, 100 << 20} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			s := NewShared(8 << 20)
 			defer s.Close()
