@@ -1,0 +1,41 @@
+package simulator
+
+import (
+	"math"
+	"time"
+)
+
+// What the first batch of a run takes longer than the others: the JVM loads
+// classes and compiles, executors fetch the application, code is generated. The
+// medians are those of captured runs, on a somewhat quieter machine.
+const (
+	coldPlanning = 2500 * time.Millisecond
+	coldTasks    = 4500 * time.Millisecond
+	coldCommit   = 120 * time.Millisecond
+	coldRest     = 60 * time.Millisecond
+	// warmBatches is the batch by which the processor's slowness of a new run has
+	// fallen to a third.
+	warmBatches = 4
+	coldCPU     = 0.6
+)
+
+// warmUp is the additional time of a run's first batch.
+type warmUp struct{ planning, tasks, commit, rest time.Duration }
+
+func (q *query) warmth(r *rng) warmUp {
+	if q.ofRun > 0 || q.o.Live {
+		return warmUp{}
+	}
+	return warmUp{
+		planning: r.about(coldPlanning, 0.35), tasks: r.about(coldTasks, 0.35),
+		commit: r.about(coldCommit, 0.5), rest: r.about(coldRest, 0.6),
+	}
+}
+
+// cpuFactor is how much slower code still runs in a batch of a new run.
+func (q *query) cpuFactor() float64 {
+	if q.o.Live {
+		return 1
+	}
+	return 1 + coldCPU*math.Exp(-float64(q.ofRun)/warmBatches)
+}
