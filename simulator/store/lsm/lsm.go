@@ -143,6 +143,7 @@ func pebbleOptions(o Options, d *DB) *pebble.Options {
 		MemTableSize:                uint64(d.mem.largest),
 		MemTableStopWritesThreshold: neverStall,
 		L0CompactionThreshold:       2 * l0Trigger, // Pebble counts sublevels twice
+		L0CompactionFileThreshold:   l0Trigger,
 		L0StopWritesThreshold:       neverStall,
 		LBaseMaxBytes:               baseLevelBytes,
 		FlushSplitBytes:             2 * tableBytes,

@@ -1,6 +1,7 @@
 package lsm
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -109,21 +110,23 @@ func (d *DB) compactAll() error {
 	}
 }
 
-// bounds returns the range of all tables, with an exclusive end; nil where there
-// is no key.
+// bounds returns the range of all tables, tombstones included, with an exclusive
+// end; nil where there is no table.
 func (d *DB) bounds() (from, to []byte, err error) {
-	it, err := d.db.NewIter(&pebble.IterOptions{KeyTypes: pebble.IterKeyTypePointsOnly})
+	levels, err := d.db.SSTables()
 	if err != nil {
 		return nil, nil, fmt.Errorf("bounds of %s: %w", d.dir, err)
 	}
-	if it.First() {
-		from = append(from, it.Key()...)
-	}
-	if it.Last() {
-		to = append(append(to, it.Key()...), 0)
-	}
-	if err := it.Close(); err != nil {
-		return nil, nil, fmt.Errorf("bounds of %s: %w", d.dir, err)
+	for _, level := range levels {
+		for i := range level {
+			first, last := level[i].Smallest.UserKey, level[i].Largest.UserKey
+			if from == nil || bytes.Compare(first, from) < 0 {
+				from = append(make([]byte, 0, len(first)), first...)
+			}
+			if bytes.Compare(last, to) >= 0 {
+				to = append(bytes.Clone(last), 0)
+			}
+		}
 	}
 	return from, to, nil
 }
