@@ -99,6 +99,8 @@ func (c *checker) faultFits(f *Fault, path string) {
 		c.bad(path+".kind", "with %s there is a cap: that is cap-too-small", boundedMemory)
 	case f.Kind == "evaluated-twice" && c.sc.Query.Sink.Kind != "foreach_batch":
 		c.bad(path+".kind", "evaluated-twice needs a sink of kind foreach_batch")
+	case f.Kind == "input-stopped" && (f.Source == 0 || len(c.sc.Query.Sources) < 2):
+		c.bad(path+".kind", "input-stopped needs the source of several that stops: without any input there is no further batch")
 	case f.Kind == "kafka-partition-stalled":
 		c.stalled(f, path)
 	case f.Kind == "watermark-future" || f.Kind == "late-rows" || f.Kind == "watermark-stuck" || f.Kind == "source-frozen":
