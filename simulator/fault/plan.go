@@ -73,9 +73,9 @@ func (e *entry) settle(size float64) {
 // has begun since the first, whatever became of its history: it is the batch id
 // until a checkpoint is put back or deleted, and never goes back itself, or what
 // happens once would happen for ever. A simulation that continues a checkpoint
-// counts on from its batch id. nowMs is when the batch begins, Unix milliseconds.
-func (p *Plan) At(batch, nowMs int64) State {
-	_ = nowMs // all faults are placed by batch so far; clocks may come
+// counts on from its batch id. The second argument is when the batch begins, in
+// Unix milliseconds, for faults that go by the clock; none does yet.
+func (p *Plan) At(batch, _ int64) State {
 	s := Healthy(p.sources)
 	for i := range p.entries {
 		if e := &p.entries[i]; e.lasts(batch) {
