@@ -57,7 +57,11 @@ func (d *DB) checkpoint(dir string) (files []File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	names = needed(names)
+	live, err := d.liveTables()
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(needed(names), func(name string) bool { return isTable(name) && !live[name] })
 	files = make([]File, 0, len(names))
 	for _, name := range names {
 		f, err := d.copyFile(name, dir)
@@ -95,6 +99,23 @@ func needed(names []string) []string {
 		}
 		return !isTable(name) && name != manifest && name != options
 	})
+}
+
+// liveTables returns the names of the tables that belong to the database. Those
+// that a compaction has replaced are deleted behind its back, so that chance
+// decides whether they are still there.
+func (d *DB) liveTables() (map[string]bool, error) {
+	levels, err := d.db.SSTables()
+	if err != nil {
+		return nil, err
+	}
+	live := make(map[string]bool)
+	for _, level := range levels {
+		for i := range level {
+			live[fmt.Sprintf("%06d.sst", uint64(level[i].FileNum))] = true
+		}
+	}
+	return live, nil
 }
 
 func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
