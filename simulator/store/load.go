@@ -1,0 +1,369 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/stategauge/stategauge/simulator/checkpoint"
+	"github.com/stategauge/stategauge/simulator/device"
+)
+
+// loadFigures is what the last load took and found.
+type loadFigures struct {
+	took            time.Duration // all of it, whatever is reported
+	reported        time.Duration
+	replay          time.Duration
+	replayed        int64 // changelog files
+	fetched, repair bool  // a snapshot was fetched; an older one than the newest
+	forced          bool  // the commit is to upload a snapshot
+}
+
+// Load makes the state of a version current.
+func (s *rocksDB) Load(version int64) error {
+	s.forget = false
+	return s.load(version, true)
+}
+
+// LoadReadWrite is the package's LoadReadWrite for this provider.
+func (s *rocksDB) LoadReadWrite(version int64) error {
+	if !s.m.hasLoad {
+		err := s.Load(version)
+		s.forget = s.m.forgets
+		return err
+	}
+	s.forget = false
+	if err := s.load(version, false); err != nil {
+		return err
+	}
+	// What the read store's load did is overwritten by the write store's, which
+	// finds everything at hand.
+	s.loads = loadFigures{took: s.loads.took}
+	if err := s.openWriter(); err != nil {
+		return err
+	}
+	s.restart()
+	return nil
+}
+
+func (s *rocksDB) load(version int64, write bool) error {
+	s.x.blur()
+	s.loads = loadFigures{}
+	if s.loaded != version {
+		if err := s.reload(version); err != nil {
+			s.loaded, s.content = none, none
+			return fmt.Errorf("load version %d of store %s: %w", version, s.id, err)
+		}
+		s.loaded = version
+	} else if s.dirty {
+		return fmt.Errorf("load version %d of store %s: the batch before was neither committed nor aborted", version, s.id)
+	}
+	if write {
+		if err := s.openWriter(); err != nil {
+			return err
+		}
+	}
+	s.restart()
+	return nil
+}
+
+// spend charges a step of loading that has been done.
+func (s *rocksDB) spend(step device.Step, m device.Mark, w device.Work) time.Duration {
+	d := s.x.o.Meter.End(step, m, w)
+	s.loads.took += d
+	s.loads.reported += d
+	return d
+}
+
+// openWriter begins the changelog of the next version, whose file Spark creates
+// at this moment.
+func (s *rocksDB) openWriter() error {
+	c := s.x.o.Conf
+	format2 := c.CheckpointFormat == 2
+	s.nextID = ""
+	if format2 {
+		s.nextID = s.uuid()
+	}
+	s.loads.forced = s.lags()
+	if !c.Changelog {
+		return nil
+	}
+	m := s.x.o.Meter.Begin(device.StepChangelog)
+	if err := s.changes.begin(len(s.families) > 0, s.lineage, format2); err != nil {
+		return fmt.Errorf("changelog of store %s: %w", s.id, err)
+	}
+	s.spend(device.StepChangelog, m, device.Work{Requests: 1})
+	return nil
+}
+
+// restart makes the figures of a batch begin here.
+func (s *rocksDB) restart() {
+	if s.db != nil {
+		s.focus()
+		s.absorb()
+	}
+	s.live = liveTimes{}
+	s.settled = s.now
+	s.atLoad = mark{s.now, s.times}
+	if s.x.o.Conf.ResetStatsOnLoad {
+		s.from = s.atLoad
+	}
+}
+
+// uuid draws the text of a version 4 UUID.
+func (s *rocksDB) uuid() string {
+	a, b := s.ids.Uint64(), s.ids.Uint64()
+	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000, b&0xffffffffffff)
+}
+
+// reload gets a version that is not taken for loaded.
+func (s *rocksDB) reload(version int64) error {
+	if s.stands(version) {
+		s.pretend(version)
+		s.countFrom(s.inRemote)
+		return nil
+	}
+	m := s.x.o.Meter.Begin(device.StepList)
+	found, err := s.remote.Files()
+	if err != nil {
+		return err
+	}
+	s.spend(device.StepList, m, device.Work{Requests: 1, Files: int64(len(found))})
+	before := int64(-1)
+	for {
+		p, err := s.plan(found, version, before)
+		if err != nil {
+			return err
+		}
+		err = s.follow(p, version)
+		if err == nil {
+			s.noteLag(p.snapshot.Version)
+			s.countFrom(p.snapshot.Version)
+			return nil
+		}
+		if !errors.Is(err, ErrDamaged) || !s.m.hasRepair || !s.x.o.Conf.AutoSnapshotRepair {
+			return err
+		}
+		s.loads.repair = true
+		before = p.snapshot.Version
+	}
+}
+
+// countFrom sets from where deltas count after a load from a snapshot (0: from
+// nothing), and drops a snapshot that is not uploaded and newer than it.
+func (s *rocksDB) countFrom(from int64) {
+	if s.lastSnapshot > from {
+		s.dropQueued()
+		s.lastSnapshot = 0
+	}
+	if !s.m.freshFromZero {
+		s.lastSnapshot = from
+	}
+}
+
+// stands tells whether loading a version from the checkpoint would only bring
+// back what the database holds.
+func (s *rocksDB) stands(version int64) bool {
+	return s.db != nil && s.content == version && !s.dirty && s.base == s.inRemote &&
+		!s.damaged(s.base) && s.x.o.Conf.CheckpointFormat != 2
+}
+
+func (s *rocksDB) damaged(version int64) bool {
+	return version > 0 && s.faults.Damaged != nil && s.faults.Damaged(s.id, version)
+}
+
+// pretend charges the load of a version that stands.
+func (s *rocksDB) pretend(version int64) {
+	meter := s.x.o.Meter
+	m := meter.Begin(device.StepList)
+	s.spend(device.StepList, m, device.Work{Requests: 1, Files: version - s.oldest})
+	var sync syncFigures
+	if s.base > 0 {
+		s.loads.fetched = true
+		w := device.Work{Requests: 1, RemoteIn: s.synced.zipSize}
+		for name, t := range s.tables {
+			if s.reusable(t, s.base) {
+				sync.reused++
+				continue
+			}
+			sync.copied++
+			sync.bytes += t.bytes
+			w.Requests++
+			w.RemoteIn += t.bytes
+			// Spark takes a table that it has fetched for one of this version.
+			t.since = s.base
+			s.tables[name] = t
+		}
+		m = meter.Begin(device.StepDownload)
+		s.spend(device.StepDownload, m, w)
+	}
+	sync.zipSize = s.synced.zipSize
+	s.synced = sync
+	m = meter.Begin(device.StepOpen)
+	s.spend(device.StepOpen, m, device.Work{Files: int64(len(s.tables))})
+	for _, l := range s.logs {
+		m = meter.Begin(device.StepReplay)
+		s.loads.replay += s.spend(device.StepReplay, m, device.Work{Ops: l.records, RemoteIn: l.bytes, Requests: 1})
+	}
+	s.loads.replayed = int64(len(s.logs))
+}
+
+// reusable tells whether a local table can stand for the one in the checkpoint
+// when a snapshot is loaded or saved.
+func (s *rocksDB) reusable(t table, version int64) bool {
+	return !s.m.checksAge || t.since < version
+}
+
+// follow loads as planned.
+func (s *rocksDB) follow(p plan, version int64) error {
+	old := s.dbDir
+	if err := s.closeDB(); err != nil {
+		return err
+	}
+	dir := s.newDir("db")
+	if err := s.fetch(p, old, dir); err != nil {
+		return err
+	}
+	m := s.x.o.Meter.Begin(device.StepOpen)
+	if err := s.openDB(dir); err != nil {
+		return err
+	}
+	s.spend(device.StepOpen, m, device.Work{Files: int64(len(s.tables))})
+	s.seen = s.db.Stats()
+	if old != "" {
+		if err := s.x.o.FS.RemoveAll(old); err != nil {
+			return fmt.Errorf("delete %s: %w", old, err)
+		}
+	}
+	s.base, s.inRemote, s.dirty = p.snapshot.Version, p.snapshot.Version, false
+	s.logs = s.logs[:0]
+	s.lineage = append(s.lineage[:0], p.lineage...)
+	for _, f := range p.logs {
+		if err := s.replay(f); err != nil {
+			return err
+		}
+	}
+	s.content, s.dirty = version, false
+	return nil
+}
+
+func (s *rocksDB) closeDB() error {
+	if s.db == nil {
+		return nil
+	}
+	db := s.db
+	s.db, s.content = nil, none
+	if s.x.active == s {
+		s.x.active = nil
+	}
+	if err := db.Close(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// fetch fills a new local folder with a snapshot's files, those that are local
+// already from the old folder.
+func (s *rocksDB) fetch(p plan, old, dir string) error {
+	had := s.tables
+	s.tables = make(map[string]table)
+	s.keys, s.inner, s.known = 0, 0, len(s.families) == 0
+	zip := s.synced.zipSize
+	s.synced = syncFigures{zipSize: zip}
+	if err := s.x.o.FS.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make %s: %w", dir, err)
+	}
+	version := p.snapshot.Version
+	if version == 0 {
+		return nil
+	}
+	if s.damaged(version) {
+		return fmt.Errorf("%w: %d.zip of %s is not a zip file", ErrDamaged, version, s.remote.Path())
+	}
+	m := s.x.o.Meter.Begin(device.StepDownload)
+	snap, err := s.remote.Snapshot(version, p.snapshot.UniqueID)
+	if err != nil {
+		return asDamaged(err)
+	}
+	w := device.Work{Requests: 1}
+	for _, f := range snap.Small {
+		w.RemoteIn += int64(len(f.Data))
+		if err := writeFile(s.x.o.FS, s.x.o.FS.PathJoin(dir, f.Name), f.Data); err != nil {
+			return err
+		}
+	}
+	s.synced.zipSize = w.RemoteIn
+	for _, t := range snap.SSTs {
+		if err := s.fetchTable(t, version, had, old, dir, &w); err != nil {
+			return err
+		}
+	}
+	s.spend(device.StepDownload, m, w)
+	s.loads.fetched = true
+	s.keys, s.inner = snap.Keys, snap.InternalKeys
+	s.known = s.hasAll(snap.Families)
+	return nil
+}
+
+// fetchTable brings one table to the folder dir.
+func (s *rocksDB) fetchTable(t checkpoint.SST, version int64, had map[string]table, old, dir string, w *device.Work) error {
+	fsys := s.x.o.FS
+	to := fsys.PathJoin(dir, t.Local)
+	if h, ok := had[t.Local]; ok && old != "" && h.dfs == t.DFS && s.reusable(h, version) {
+		if err := fsys.Link(fsys.PathJoin(old, t.Local), to); err == nil {
+			s.tables[t.Local] = h
+			s.synced.reused++
+			return nil
+		}
+		// Compaction has deleted it: fetch it as if it had never been here.
+	}
+	n, err := s.remote.FetchSST(t.DFS, fsys, to)
+	if err != nil {
+		return asDamaged(err)
+	}
+	if n != t.Bytes {
+		return fmt.Errorf("%w: table %s has %d bytes, not %d", ErrDamaged, t.DFS, n, t.Bytes)
+	}
+	s.tables[t.Local] = table{dfs: t.DFS, bytes: n, since: version}
+	s.synced.copied++
+	s.synced.bytes += n
+	w.Requests++
+	w.RemoteIn += n
+	return nil
+}
+
+// hasAll tells whether a snapshot knows all families of the store.
+func (s *rocksDB) hasAll(have map[string]int) bool {
+	for i, f := range s.families {
+		if id, ok := have[f.Name]; !ok || id != i+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// asDamaged marks errors about files that are missing or can not be read.
+func asDamaged(err error) error {
+	if errors.Is(err, checkpoint.ErrDamaged) || errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
+}
+
+func writeFile(fsys vfs.FS, path string, data []byte) error {
+	f, err := fsys.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
