@@ -24,6 +24,7 @@ type Task struct {
 	LateMs, EvictMs int64
 	NowMs           int64 // batch timestamp, for processing time and time to live
 	Meter           device.Meter
+	Collect         bool           // a next operator wants the output rows: fill Result.Out
 	Out             []workload.Row // memory for Result.Out
 }
 
@@ -38,7 +39,7 @@ type Result struct {
 	MemoryBytes                   int64
 	Custom                        event.Vector // summed over the stores that report
 	Instances                     int
-	Uploaded                      []int64 // per store, in the order of StoreNames
+	Uploaded                      []int64 // per store, in the order of StoreNames; -1: none
 }
 
 // Total is how long the task ran.
