@@ -103,10 +103,18 @@ func isFolder(fsys vfs.FS, path, name string) bool {
 }
 
 // Remove deletes the checkpoint with all that is in it. The Dir and its
-// StateDirs are of no use afterwards; Open makes a new one.
+// StateDirs are of no use afterwards; Open makes a new one. The folder goes away
+// under another name first, so that a crash leaves all of it or nothing.
 func (d *Dir) Remove() error {
 	d.forget()
-	if err := d.fs.RemoveAll(d.root); err != nil {
+	doomed := d.root + ".deleted"
+	if err := d.fs.RemoveAll(doomed); err != nil {
+		return fmt.Errorf("delete checkpoint %s: %w", doomed, err)
+	}
+	if err := d.fs.Rename(d.root, doomed); err != nil {
+		doomed = d.root // where a disk is mounted, which can not be renamed
+	}
+	if err := d.fs.RemoveAll(doomed); err != nil {
 		return fmt.Errorf("delete checkpoint %s: %w", d.root, err)
 	}
 	return nil

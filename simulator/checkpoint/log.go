@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -153,7 +154,8 @@ func (o *Offsets) addLine(path, line string) error {
 	return nil
 }
 
-// LastOffsets returns the newest batch that was planned.
+// LastOffsets returns the newest batch that was planned. A folder that can not
+// be read has none; Resume tells that apart.
 func (d *Dir) LastOffsets() (batch int64, ok bool) { return d.last(offsetsName) }
 
 // LastCommit returns the newest batch that is done.
@@ -164,14 +166,10 @@ func (d *Dir) last(log string) (int64, bool) {
 	if err != nil || len(batches) == 0 {
 		return 0, false
 	}
-	newest := batches[0]
-	for _, b := range batches {
-		newest = max(newest, b)
-	}
-	return newest, true
+	return batches[len(batches)-1], true
 }
 
-// batches returns the numbers of a log's files, in no order.
+// batches returns the numbers of a log's files, oldest first.
 func (d *Dir) batches(log string) ([]int64, error) {
 	names, err := d.list(d.path(log))
 	if err != nil {
@@ -183,6 +181,7 @@ func (d *Dir) batches(log string) ([]int64, error) {
 			batches = append(batches, n)
 		}
 	}
+	slices.Sort(batches)
 	return batches, nil
 }
 
@@ -260,12 +259,6 @@ func decodeCommit(path string, data []byte) (*Commit, error) {
 // Purge deletes offsets and commits of batches before keepFrom and returns how
 // many files that were.
 func (d *Dir) Purge(keepFrom int64) (int, error) {
-	return d.cut(func(batch int64) bool { return batch < keepFrom })
-}
-
-// cut deletes the logs of batches that drop chooses, commits first: a batch
-// whose commit is gone runs again, one whose offsets are gone can not.
-func (d *Dir) cut(drop func(batch int64) bool) (int, error) {
 	deleted := 0
 	for _, log := range []string{commitsName, offsetsName} {
 		batches, err := d.batches(log)
@@ -273,8 +266,8 @@ func (d *Dir) cut(drop func(batch int64) bool) (int, error) {
 			return deleted, err
 		}
 		for _, b := range batches {
-			if !drop(b) {
-				continue
+			if b >= keepFrom {
+				break
 			}
 			if err := d.remove(d.logPath(log, b)); err != nil {
 				return deleted, err
@@ -289,15 +282,20 @@ func (d *Dir) cut(drop func(batch int64) bool) (int, error) {
 // newest committed batch, and the offsets of the one after it if that had been
 // planned. fresh is true where nothing was ever committed.
 func (d *Dir) Resume() (committed int64, commit *Commit, planned *Offsets, fresh bool, err error) {
-	committed, ok := d.LastCommit()
-	if !ok {
-		committed, fresh = -1, true
-	} else if commit, err = d.Commit(committed); err != nil {
+	batches, err := d.batches(commitsName)
+	if err != nil {
 		return 0, nil, nil, false, err
+	}
+	committed = -1
+	if len(batches) > 0 {
+		committed = batches[len(batches)-1]
+		if commit, err = d.Commit(committed); err != nil {
+			return 0, nil, nil, false, err
+		}
 	}
 	planned, err = d.Offsets(committed + 1)
 	if errors.Is(err, fs.ErrNotExist) {
 		planned, err = nil, nil
 	}
-	return committed, commit, planned, fresh, err
+	return committed, commit, planned, commit == nil, err
 }

@@ -9,16 +9,34 @@ import (
 )
 
 // Rewind puts the checkpoint back to where it was after a batch, as restoring a
-// backup would: newer offsets, commits and versions of state are deleted.
+// backup would: newer offsets, commits and versions of state are deleted, in an
+// order that leaves a checkpoint of some later batch where it is interrupted.
 func (d *Dir) Rewind(toBatch int64) error {
-	if _, err := d.cut(func(batch int64) bool { return batch > toBatch }); err != nil {
-		return fmt.Errorf("rewind to batch %d: %w", toBatch, err)
+	err := errors.Join(d.dropNewer(commitsName, toBatch), d.dropNewer(offsetsName, toBatch))
+	if err == nil {
+		err = d.eachState(func(s *StateDir) error { return s.dropAfter(toBatch + 1) })
 	}
-	err := d.eachState(func(s *StateDir) error { return s.dropAfter(toBatch + 1) })
 	if err != nil {
 		return fmt.Errorf("rewind to batch %d: %w", toBatch, err)
 	}
 	return nil
+}
+
+// dropNewer deletes a log's files after a batch, newest first.
+func (d *Dir) dropNewer(log string, batch int64) error {
+	batches, err := d.batches(log)
+	if err != nil {
+		return err
+	}
+	for _, b := range slices.Backward(batches) {
+		if b <= batch {
+			break
+		}
+		if err := d.remove(d.logPath(log, b)); err != nil {
+			return err
+		}
+	}
+	return d.syncDir(d.path(log))
 }
 
 // dropAfter deletes versions newer than the one given. Their tables go with the
