@@ -11,7 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// File is one file of a checkpoint.
+// File is one file of a checkpoint. Names and sizes of all of them are the same
+// in every run, and so is what tables hold; but a manifest has the times at which
+// tables were made, so compressing one does not give the same size each time.
 type File struct {
 	Name  string
 	Bytes int64

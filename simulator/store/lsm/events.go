@@ -3,6 +3,7 @@ package lsm
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -154,11 +155,27 @@ func (logger) Infof(string, ...any)  {}
 func (logger) Errorf(string, ...any) {}
 
 func (l logger) Fatalf(format string, args ...any) {
-	l.r.fail(fatalError{fmt.Sprintf(format, args...)})
+	var cause error
+	for _, arg := range args {
+		if err, ok := arg.(error); ok {
+			cause = err
+		}
+	}
+	l.r.fail(fatalError{fmt.Sprintf(format, args...), cause})
 	runtime.Goexit()
 }
 
 // fatalError is a failure after which Pebble can not even be closed.
-type fatalError struct{ text string }
+type fatalError struct {
+	text  string
+	cause error // can be nil
+}
 
-func (e fatalError) Error() string { return e.text }
+func (e fatalError) Error() string {
+	if e.cause == nil || strings.Contains(e.text, e.cause.Error()) {
+		return e.text
+	}
+	return e.text + ": " + e.cause.Error()
+}
+
+func (e fatalError) Unwrap() error { return e.cause }

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -99,12 +100,15 @@ func Open(o Options) (*DB, error) {
 }
 
 // open runs pebble.Open on a goroutine of its own, because a fatal error ends
-// the goroutine that meets it.
+// the goroutine that meets it. Pebble panics on some errors of the disk.
 func (d *DB) open(o *pebble.Options) error {
 	done := make(chan error, 1)
 	go func() {
 		err := errors.New("opening ended early")
 		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("pebble: %v", p)
+			}
 			if fatal := d.rec.err(); fatal != nil {
 				err = fatal
 			}
@@ -115,9 +119,11 @@ func (d *DB) open(o *pebble.Options) error {
 	return <-done
 }
 
-// checkFormat refuses what Pebble would silently convert.
+// checkFormat refuses what Pebble would silently convert. A crash while a
+// database is created leaves an older format, and no table.
 func checkFormat(fs vfs.FS, dir string) error {
-	if _, err := fs.Stat(dir); err != nil {
+	names, err := fs.List(dir)
+	if err != nil || !slices.ContainsFunc(names, isTable) {
 		return nil // to be created; other trouble shows when it is opened
 	}
 	desc, err := pebble.Peek(dir, fs)
@@ -133,7 +139,7 @@ func checkFormat(fs vfs.FS, dir string) error {
 func pebbleOptions(o Options, d *DB) *pebble.Options {
 	log := logger{d.rec}
 	p := &pebble.Options{
-		FS:                          o.FS,
+		FS:                          guard{o.FS, d.rec},
 		Cache:                       o.Shared.cache,
 		FileCache:                   o.Shared.files,
 		FormatMajorVersion:          format,
@@ -293,27 +299,29 @@ func (d *DB) flush() error {
 		return d.broken
 	}
 	if d.mem.entries > 0 {
-		if err := d.rotating(d.startFlush); err != nil {
+		if err := d.rotate(); err != nil {
 			return d.fail("flush", err)
 		}
 		d.mem.clear()
 	}
-	defer d.db.TestOnlyWaitForCleaning() // of the files that are no longer needed
 	if d.paused {
 		return nil
 	}
 	return d.drain()
 }
 
-func (d *DB) startFlush() error {
-	_, err := d.db.AsyncFlush()
-	return err
-}
-
-// rotating calls what makes Pebble change to a new memtable, and waits until the
-// old one is flushed and its successor's compactions are picked.
-func (d *DB) rotating(start func() error) error {
-	if err := start(); err != nil {
+// rotate changes to a new memtable and waits until the old one is flushed and
+// the compaction that should follow is picked.
+func (d *DB) rotate() error {
+	select {
+	case <-d.rec.flushed: // of a flush that opening made
+	default:
+	}
+	done, err := d.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	if err := d.rec.wait(done); err != nil {
 		return err
 	}
 	return d.rec.wait(d.rec.flushed)

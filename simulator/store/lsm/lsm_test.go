@@ -78,7 +78,7 @@ func TestMemtableNeverRotatesByItself(t *testing.T) {
 			t.Run(fmt.Sprintf("%d/%d", limit, size), func(t *testing.T) {
 				d := open(t, Options{MemtableBytes: limit})
 				value := make([]byte, size)
-				for i := range 6_000_000 / (size + 300) {
+				for i := range 2_500_000 / (size + 200) {
 					if err := d.Set(row(i*7919%10000), value); err != nil {
 						t.Fatal(err)
 					}
@@ -429,7 +429,7 @@ func TestOlderFormatIsRefusedAndLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(old.Set([]byte("k"), []byte("v"), pebble.Sync), old.Close()); err != nil {
+	if err := errors.Join(old.Set([]byte("k"), []byte("v"), pebble.Sync), old.Flush(), old.Close()); err != nil {
 		t.Fatal(err)
 	}
 	before := listing(t, fs, "db")

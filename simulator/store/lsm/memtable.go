@@ -133,7 +133,7 @@ func (d *DB) grow() error {
 	if err := d.fill(d.mem.largest / 100 * 48); err != nil {
 		return d.fail("grow memtable of", err)
 	}
-	if err := d.rotating(d.startFlush); err != nil {
+	if err := d.rotate(); err != nil {
 		return d.fail("grow memtable of", err)
 	}
 	d.mem.arena = d.mem.largest

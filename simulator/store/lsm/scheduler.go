@@ -43,8 +43,10 @@ func (grant) MeasureCPU(pebble.CompactionGoroutineKind)         {}
 func (grant) CumulativeStats(pebble.CompactionGrantHandleStats) {}
 func (g grant) Done()                                           { signal(g.done) }
 
-// drain runs the compactions that the picker wants until it wants none.
+// drain runs the compactions that the picker wants until it wants none, and waits
+// for the files that are no longer needed to be deleted.
 func (d *DB) drain() error {
+	defer d.db.TestOnlyWaitForCleaning()
 	for {
 		if waiting, _ := d.sched.db.GetWaitingCompaction(); !waiting {
 			return nil
@@ -91,6 +93,7 @@ func (d *DB) compactAll() error {
 	if err != nil || from == nil {
 		return err
 	}
+	defer d.db.TestOnlyWaitForCleaning()
 	done := make(chan error, 1)
 	go func() { done <- d.db.Compact(context.Background(), from, to, false) }()
 	for {
