@@ -15,6 +15,8 @@ type files struct {
 	marks marks // by log offset; those beyond the present one are planned batches
 	at    int64 // present log offset; -1: none yet
 	read  int64 // rows read
+	// origin is how many rows lie before the log's first file.
+	origin int64
 }
 
 // NewFiles returns a file source. A batch reads whole files.
@@ -48,7 +50,7 @@ func (f *files) Take() Take {
 		return f.readTo(f.at, end)
 	}
 	f.marks.rows = f.marks.rows[:f.at-f.marks.first+1] // a new plan
-	f.marks.add(end)
+	f.marks.add(end, f.at)
 	return f.readTo(f.at+1, end)
 }
 
@@ -101,7 +103,10 @@ func (f *files) offset() string {
 // of the query: every complete file then counts as read.
 func (f *files) Seek(end string) error {
 	if atStart(end) {
-		f.begin(0)
+		if !f.marks.holds(-1) {
+			f.begin(f.origin)
+		}
+		f.at, f.read = -1, f.origin
 		return nil
 	}
 	at, err := f.parse(end)
@@ -139,6 +144,6 @@ func (f *files) Skip() { f.begin(f.complete()) }
 
 // begin starts a log after some rows.
 func (f *files) begin(rows int64) {
-	f.at, f.read = -1, rows
+	f.at, f.read, f.origin = -1, rows, rows
 	f.marks.restart(-1, rows)
 }

@@ -13,7 +13,8 @@ import (
 // partition p is number o*partitions+p of the source.
 type kafka struct {
 	input
-	read []int64 // next offset of each partition
+	read   []int64 // next offset of each partition
+	origin []int64 // where the query began
 }
 
 // maxOffset bounds the offsets that Seek takes, so that none overflows.
@@ -26,7 +27,7 @@ func NewKafka(cfg Config) (Source, error) {
 	if err := k.init(cfg, max(cfg.Partitions, 1)); err != nil {
 		return nil, fmt.Errorf("kafka topic %q: %w", cfg.Topic, err)
 	}
-	k.read = make([]int64, k.cfg.Partitions)
+	k.read, k.origin = make([]int64, k.cfg.Partitions), make([]int64, k.cfg.Partitions)
 	return k, nil
 }
 
@@ -167,7 +168,7 @@ func (k *kafka) offsets(of func(partition int) int64) string {
 // belong to an earlier life of the query: those rows count as arrived before now.
 func (k *kafka) Seek(end string) error {
 	if atStart(end) {
-		clear(k.read)
+		copy(k.read, k.origin)
 		k.started = false
 		return nil
 	}
@@ -223,5 +224,6 @@ func (k *kafka) Skip() {
 	for p := range k.read {
 		k.read[p] = k.latest(p)
 	}
+	copy(k.origin, k.read)
 	k.started = false
 }

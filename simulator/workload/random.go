@@ -1,23 +1,26 @@
 package workload
 
-import (
-	"math"
-
-	"github.com/stategauge/stategauge/simulator/seed"
-)
+import "math"
 
 // stream is the random numbers of one row: SplitMix64 from a start that the
 // row's offset names. A row is thus the same in whichever batch it is read,
 // and a million rows cost no generator each.
 type stream uint64
 
+// rowStream starts the numbers of a row. The multiplier is odd, so that no two
+// offsets share a start, and not the step of the stream, so that one row's numbers
+// are not its neighbour's.
 func rowStream(base uint64, offset int64) stream {
-	return stream(seed.Mix(base, uint64(offset)))
+	return stream(mix(base + uint64(offset)*0xd1342543de82ef95))
 }
 
 func (s *stream) next() uint64 {
 	*s += 0x9e3779b97f4a7c15
-	h := uint64(*s)
+	return mix(uint64(*s))
+}
+
+// mix is SplitMix64's finaliser.
+func mix(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
 	return h ^ h>>31

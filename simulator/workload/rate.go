@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// keptMarks is how many seconds, or files, a source remembers to go back to: at
-// least; it forgets as many again at a time.
+// keptMarks is how many seconds, or batches of files, a source remembers to go
+// back to, at least; it forgets as many again at a time.
 const keptMarks = 1 << 18
 
 // marks is how many rows of a source lie before each of its offsets. Old ones
-// are forgotten.
+// that were read are forgotten; one that waits takes 8 bytes.
 type marks struct {
 	first int64 // offset of rows[0]
 	rows  []int64
@@ -22,8 +22,9 @@ func (m *marks) last() int64         { return m.first + int64(len(m.rows)) - 1 }
 func (m *marks) at(at int64) int64   { return m.rows[at-m.first] }
 func (m *marks) holds(at int64) bool { return at >= m.first && at <= m.last() }
 
-func (m *marks) add(rows int64) {
-	if len(m.rows) >= 2*keptMarks {
+// add appends an offset; that of read, and what follows, is kept.
+func (m *marks) add(rows, read int64) {
+	if len(m.rows) >= 2*keptMarks && read >= m.first+keptMarks {
 		m.first += keptMarks
 		m.rows = append(m.rows[:0], m.rows[keptMarks:]...)
 	}
@@ -74,7 +75,7 @@ func (r *rate) Advance(nowMs int64, c Conditions) {
 	for next := r.nextMs(); next <= nowMs; next = r.nextMs() {
 		r.input.Advance(next, c)
 		c.FutureMs = r.arrivals.futureMs // once a call, not once a second
-		r.marks.add(r.arrivals.total)
+		r.marks.add(r.arrivals.total, r.read)
 	}
 	r.input.Advance(nowMs, c)
 }
@@ -122,7 +123,7 @@ func (r *rate) reach(seconds int64) {
 	from := r.arrivals.total
 	r.arrivals.already(seconds * r.perSecond())
 	for i := range seconds {
-		r.marks.add(from + (i+1)*r.perSecond())
+		r.marks.add(from+(i+1)*r.perSecond(), r.read)
 	}
 	if seconds > 0 {
 		r.createdMs = r.arrivals.nowMs - r.marks.last()*1000

@@ -82,9 +82,7 @@ func (m *maker) original(random *stream, offset int64) int64 {
 func (m *maker) copyOf(offset int64) Row {
 	random := rowStream(m.base, offset)
 	random.next() // what copies took
-	keys := m.keys
 	row := m.draw(&random, offset, &m.arrivals.segments[m.arrivals.find(offset)])
-	m.keys = keys // the next row is of the later second again
 	row.Again = true
 	return row
 }
@@ -138,22 +136,21 @@ func (m *maker) key(random *stream, offset, arrivedMs int64, s *situation) uint6
 
 // keySpace is which keys there are in one second.
 type keySpace struct {
-	second int64
-	factor float64
-	first  int64 // smallest key
-	count  int64
-	newest bool // the newest key is the commonest, as in a window that moves
-	zipf   zipf
-	skewed bool
-	ready  bool
+	fromMs, untilMs int64 // of the second
+	factor          float64
+	first           int64 // smallest key
+	count           int64
+	newest          bool // the newest key is the commonest, as in a window that moves
+	skewed          bool
+	zipf            zipf
 }
 
 // move makes the key space that of the second of an arrival.
 func (k *keySpace) move(cfg *Config, arrivedMs int64, factor float64) {
-	second := floorDiv(arrivedMs-cfg.StartMs, 1000)
-	if k.ready && k.second == second && k.factor == factor {
+	if arrivedMs >= k.fromMs && arrivedMs < k.untilMs && k.factor == factor {
 		return
 	}
+	second := floorDiv(arrivedMs-cfg.StartMs, 1000)
 	passed := int64(cfg.Keys.NewPerSecond * float64(max(second, 0)))
 	first, count := int64(0), cfg.Keys.Count
 	if cfg.Keys.Grow {
@@ -161,19 +158,21 @@ func (k *keySpace) move(cfg *Config, arrivedMs int64, factor float64) {
 	} else {
 		first = passed
 	}
-	count = max(1, int64(math.Round(float64(count)*min(max(factor, 0), 1e6))))
-	if !k.ready || k.count != count {
-		k.resize(count, cfg.Keys.Skew)
-	}
-	k.second, k.factor, k.first, k.ready = second, factor, first, true
+	k.resize(max(1, int64(math.Round(float64(count)*min(max(factor, 0), 1e6)))), cfg.Keys.Skew)
+	k.fromMs = cfg.StartMs + second*1000
+	k.untilMs = k.fromMs + 1000
+	k.factor, k.first = factor, first
 	k.newest = cfg.Keys.NewPerSecond > 0 && !cfg.Keys.Grow
 }
 
 func (k *keySpace) resize(count int64, skew float64) {
+	if count == k.count {
+		return
+	}
 	k.count = count
-	k.skewed = skew > 0 && count > 1
-	if k.skewed {
-		k.zipf = newZipf(count, skew)
+	if k.skewed = skew > 0 && count > 1; k.skewed {
+		k.zipf.exponent = skew
+		k.zipf.resize(count)
 	}
 }
 

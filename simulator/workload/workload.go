@@ -70,7 +70,7 @@ type Source interface {
 	TakeTo(end string) (Take, error)
 	// Seek goes back (or on) to an end offset that an earlier Take returned: a
 	// restart from the offset log reads the same rows again. Empty, "null" or "-":
-	// the start. Any other text that is no offset of this source is an error and
+	// where the query began, which is the first row or the last Skip. Any other text that is no offset of this source is an error and
 	// moves nothing.
 	Seek(end string) error
 	// Skip moves to the newest offset without reading, as a new checkpoint with
