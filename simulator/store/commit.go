@@ -30,9 +30,32 @@ func (s *rocksDB) Commit() error {
 	}
 	s.loaded, s.content, s.dirty = version, version, false
 	s.report()
-	if s.forget || s.x.o.Conf.UnloadOnCommit {
+	if s.x.o.Conf.UnloadOnCommit {
+		return s.unload()
+	}
+	if s.forget {
 		s.loaded = none
 	}
+	return nil
+}
+
+// unload ends the instance at the end of its task, as Spark does where it is
+// told to: what waits is uploaded, the local files go, and the next batch begins
+// with a new instance. What that takes is time of the next batch's load.
+func (s *rocksDB) unload() error {
+	did, err := s.maintain()
+	if err == nil {
+		err = s.closeDB()
+	}
+	if err == nil {
+		err = s.x.o.FS.RemoveAll(s.dbDir)
+	}
+	if err != nil {
+		return fmt.Errorf("unload store %s: %w", s.id, err)
+	}
+	s.unloading = did.Took
+	s.dbDir, s.loaded, s.content, s.uploaded, s.lastSnapshot = "", none, none, none, 0
+	s.tables = make(map[string]table)
 	return nil
 }
 

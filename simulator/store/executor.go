@@ -50,6 +50,7 @@ type Executor struct {
 	stores map[ID]instance
 	order  []ID     // of stores, sorted
 	active *rocksDB // whose operations the shared cache counts at the moment
+	wanted map[ID]versionID
 	closed bool
 }
 
@@ -68,7 +69,7 @@ var ErrClosed = errors.New("executor is gone")
 
 // NewExecutor starts an executor with an empty local disk.
 func NewExecutor(o Options) (*Executor, error) {
-	x := &Executor{o: o, mech: mechanicsOf(o.Version), stores: make(map[ID]instance)}
+	x := &Executor{o: o, mech: mechanicsOf(o.Version), stores: make(map[ID]instance), wanted: make(map[ID]versionID)}
 	if err := o.FS.RemoveAll(o.Dir); err != nil {
 		return nil, fmt.Errorf("empty the disk of executor %d: %w", o.ID, err)
 	}
@@ -101,6 +102,12 @@ func (x *Executor) SetMeter(m device.Meter) { x.o.Meter = m }
 // SetNow tells the time, Unix milliseconds, by which Spark 4.2 and newer judge
 // whether uploads of snapshots lag. Without it none ever does.
 func (x *Executor) SetNow(ms int64) { x.nowMs = ms }
+
+// SetUniqueID tells which of the files that may exist of a version is the one
+// that was committed, of checkpoint format 2. Without it the only one is taken.
+func (x *Executor) SetUniqueID(id ID, version int64, unique string) {
+	x.wanted[id] = versionID{version, unique}
+}
 
 // SetFaults sets what is wrong from now on.
 func (x *Executor) SetFaults(f Faults) {

@@ -93,6 +93,9 @@ func (s *hdfsStore) lags(version int64) bool {
 	if !s.opt.Conf.ForceSnapshotUploadOnLag || !s.since(event.HDFSForceSnapshotCount) {
 		return false
 	}
+	if s.snapshotMs == 0 {
+		s.snapshotMs = s.opt.Now() // the time was not known when this instance began
+	}
 	age := s.opt.Now() - s.snapshotMs
 	return version-s.newestSnapshot >= lagDeltas*int64(s.opt.Conf.MinDeltasForSnapshot) &&
 		age >= lagIntervals*s.opt.Conf.MaintenanceInterval.Milliseconds()

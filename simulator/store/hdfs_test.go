@@ -443,6 +443,39 @@ func TestGarbageCollectionLooksAtTheWholeHeapOnceABatch(t *testing.T) {
 	}
 }
 
+func TestALeakIsLiveHeap(t *testing.T) {
+	r := newHDFSRig(t, hdfs42)
+	memory := r.batch(0, "a").MemoryBytes
+	before := r.meter.work[device.StepGC].BytesIn
+	r.store.setFaults(&Faults{LeakBytes: 1 << 30})
+	if f := r.batch(1, "a"); f.MemoryBytes > 2*memory {
+		t.Errorf("Spark's estimate of its maps has grown from %d to %d", memory, f.MemoryBytes)
+	}
+	if live := r.meter.work[device.StepGC].BytesIn - before; live < 1<<30 {
+		t.Errorf("the collector looks at %d bytes", live)
+	}
+}
+
+func TestOldMapsAreLetGo(t *testing.T) {
+	for _, inMemory := range []int{0, 1, 2, 5} {
+		r := newHDFSRig(t, hdfs42)
+		r.conf.MaxBatchesInMemory = inMemory
+		r.lose()
+		for v := range int64(30) {
+			r.batch(v, fmt.Sprint(v))
+			kept := 0
+			for _, m := range r.store.cache.maps {
+				for ; m != nil; m = m.base {
+					kept++
+				}
+			}
+			if n := len(r.store.cache.maps); n > inMemory || kept > n*(n+1)/2 {
+				t.Fatalf("version %d: %d maps kept, %d of them to be reached", v+1, n, kept)
+			}
+		}
+	}
+}
+
 func TestLoadingAgainCostsTimeThatGrowsWithDeltas(t *testing.T) {
 	cost := func(batches int64) time.Duration {
 		r := newHDFSRig(t, hdfs41)

@@ -51,7 +51,8 @@ func (s *rocksDB) LoadReadWrite(version int64) error {
 
 func (s *rocksDB) load(version int64, write bool) error {
 	s.x.blur()
-	s.loads = loadFigures{}
+	s.loads = loadFigures{took: s.unloading}
+	s.unloading = 0
 	if s.loaded != version {
 		if err := s.reload(version); err != nil {
 			s.loaded, s.content = none, none
@@ -179,7 +180,7 @@ func (s *rocksDB) damaged(version int64) bool {
 func (s *rocksDB) pretend(version int64) {
 	meter := s.x.o.Meter
 	m := meter.Begin(device.StepList)
-	s.spend(device.StepList, m, device.Work{Requests: 1, Files: version - s.oldest})
+	s.spend(device.StepList, m, device.Work{Requests: 1, Files: version - s.oldest + 1})
 	var sync syncFigures
 	if s.base > 0 {
 		s.loads.fetched = true

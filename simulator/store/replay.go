@@ -105,8 +105,8 @@ func planOf(snapshot checkpoint.StateFile, chain []versionID) plan {
 // choose returns which of the files with a version's number is meant: the one
 // that was named, or the only one.
 func (s *rocksDB) choose(found []checkpoint.StateFile, version int64) (versionID, bool) {
-	if s.wanted.Version == version && s.wanted.ID != "" {
-		return s.wanted, true
+	if w := s.x.wanted[s.id]; w.Version == version {
+		return w, true
 	}
 	var at versionID
 	for _, f := range found {

@@ -47,6 +47,7 @@ type rig struct {
 	nowMs int64
 	o     Options // what is not set by the rig itself
 
+	loaded   func() // called between load and the first change; nil: nothing
 	families []Family
 	ids      []ID
 	truth    map[ID][]map[string]string // by version
@@ -138,6 +139,9 @@ func (r *rig) tryBatch(p int, twice bool, ops ...op) (*Figures, error) {
 	}
 	if err := load(r.version(p)); err != nil {
 		return nil, err
+	}
+	if r.loaded != nil {
+		r.loaded()
 	}
 	state := maps.Clone(r.truth[id][r.version(p)])
 	for _, o := range ops {

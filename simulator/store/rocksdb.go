@@ -56,7 +56,6 @@ type rocksDB struct {
 	changes changelog
 	lineage []versionID // since the newest snapshot, of checkpoint format 2
 	nextID  string      // of the version to be committed
-	wanted  versionID   // which of several files with a version's number to load
 
 	logs []logSize // changelogs since inRemote
 
@@ -71,6 +70,7 @@ type rocksDB struct {
 	loads      loadFigures
 	commits    commitFigures // as reported, with what was left standing
 	commitTook time.Duration
+	unloading  time.Duration // that the end of the last instance took
 	synced     syncFigures
 	fig        Figures
 	lagFrom    int64  // newest snapshot in the checkpoint, for the driver's eyes

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/stategauge/stategauge/simulator/seed"
+)
+
+// shape is what a batch does to the stores of one operator.
+type shape struct {
+	partitions, rows, ops int
+	conf                  map[string]string
+}
+
+// load is a rig whose stores hold rows, and the memory for playing batches.
+type loadRig struct {
+	*rig
+	shape
+	stores  []Store
+	value   []byte
+	key     [8]byte
+	version int64
+}
+
+func newLoadRig(b *testing.B, version string, s shape) *loadRig {
+	r := &loadRig{rig: newRig(b, version, s.partitions, s.conf), shape: s, value: make([]byte, 92)}
+	for p := range s.partitions {
+		r.stores = append(r.stores, r.store(p))
+	}
+	r.batch(func(p int, s Store) {
+		for i := range r.rows / r.partitions {
+			r.must(s.Put(0, r.row(uint64(i)), r.value))
+		}
+	})
+	return r
+}
+
+func (r *loadRig) row(n uint64) []byte {
+	binary.BigEndian.PutUint64(r.key[:], n)
+	return r.key[:]
+}
+
+func (r *loadRig) batch(do func(p int, s Store)) {
+	for p, s := range r.stores {
+		r.must(s.Load(r.version))
+		do(p, s)
+		r.must(s.Commit())
+		s.Figures()
+	}
+	r.version++
+	if r.version%100 == 0 {
+		_, err := r.x.Maintain()
+		r.must(err)
+	}
+}
+
+// play runs one batch of random reads and writes.
+func (r *loadRig) play() {
+	per := r.rows / r.partitions
+	r.batch(func(p int, s Store) {
+		rng := seed.New(1, uint64(p), uint64(r.version))
+		for range r.ops / r.partitions {
+			k := r.row(uint64(rng.IntN(per)))
+			_, _, err := s.Get(0, k)
+			r.must(err)
+			r.must(s.Put(0, k, r.value))
+		}
+	})
+}
+
+func BenchmarkBatches(b *testing.B) {
+	off := map[string]string{}
+	for _, s := range []struct {
+		name string
+		shape
+	}{
+		{"partitions=16/changelog=off", shape{16, 100_000, 1000, off}},
+		{"partitions=16/changelog=on", shape{16, 100_000, 1000, changelogOn()}},
+		{"partitions=200/changelog=off", shape{200, 100_000, 2000, off}},
+		{"partitions=200/changelog=on", shape{200, 100_000, 2000, changelogOn()}},
+		{"partitions=4/changelog=off", shape{4, 100_000, 1000, off}},
+		{"partitions=4/changelog=on", shape{4, 100_000, 1000, changelogOn()}},
+	} {
+		b.Run(fmt.Sprint(s.name), func(b *testing.B) {
+			r := newLoadRig(b, "4.0", s.shape)
+			b.ResetTimer()
+			for b.Loop() {
+				r.play()
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "batches/s")
+		})
+	}
+}
