@@ -33,6 +33,7 @@ var layers = []layer{
 	{dir: "rules/notify", may: []string{"event", "rules"}},
 	{dir: "history", may: []string{"event"}},
 	{dir: "simulator", may: []string{"event", "internal/strictyaml"}},
+	{dir: "simulator/output", may: []string{"event", "simulator/..."}},
 	{dir: "review", may: []string{"event", "history", "rules/trend"}},
 	{dir: "listeners"},
 	{dir: "internal/strictyaml", pure: true},
@@ -41,7 +42,7 @@ var layers = []layer{
 	{dir: "internal/replay", may: []string{"event", "collector/...", "rules/...", "history", "simulator", "internal/strictyaml", "configs"}},
 	{dir: "internal/score", may: []string{"event", "rules/...", "internal/replay", "simulator"}},
 	{dir: "internal/app", may: []string{"event", "collector/...", "exporter/...", "rules/...", "history", "simulator", "review", "configs", "internal/..."}},
-	{dir: "cmd/stategauge", may: []string{"internal/...", "simulator", "review", "configs"}},
+	{dir: "cmd/stategauge", may: []string{"internal/...", "simulator/...", "review", "configs"}},
 	{dir: "configs"},
 }
 

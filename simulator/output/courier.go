@@ -81,7 +81,7 @@ func (c *courier) put(m *simulator.Message) *batch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.filling.add(m)
-	if !c.options.AtOnce && len(c.filling.ends) < c.options.BatchEvents && len(c.filling.data) < c.options.BatchBytes {
+	if len(c.filling.ends) < c.options.BatchEvents && len(c.filling.data) < c.options.BatchBytes {
 		return nil
 	}
 	return c.take()

@@ -157,7 +157,7 @@ func TestWaitingForRoomEndsWithTheContext(t *testing.T) {
 			<-release
 			return http.StatusOK, nil, ""
 		}}
-		s, err := Open("http://collector", Options{Client: &http.Client{Transport: server}, AtOnce: true})
+		s, err := Open("http://collector", Options{Client: &http.Client{Transport: server}, BatchEvents: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,8 @@ type Sink interface {
 // Options is how a sink delivers. The zero value is ready to use.
 type Options struct {
 	Stdout io.Writer // for the target "-"; nil: os.Stdout
-	// AtOnce passes each event on when it comes, as live runs want it.
+	// AtOnce writes each line when it comes, as live runs want it. HTTP and Kafka
+	// hold events back for a fraction of a second at most anyway.
 	AtOnce bool
 	// Patience is how long one delivery is tried again after failures that may
 	// pass; 0: one minute.
