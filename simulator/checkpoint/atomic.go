@@ -51,7 +51,7 @@ func uuid(seed, n uint64, name string) string {
 	binary.LittleEndian.PutUint64(b[:8], seed)
 	binary.LittleEndian.PutUint64(b[8:], n)
 	h.Write(b[:])
-	io.WriteString(h, name)
+	h.Write([]byte(name))
 	u := h.Sum(b[:0])
 	u[6] = u[6]&0x0f | 0x40
 	u[8] = u[8]&0x3f | 0x80

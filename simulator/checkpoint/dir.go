@@ -79,27 +79,36 @@ func (d *Dir) sweep(dir string) error {
 		return err
 	}
 	for _, name := range names {
-		path := d.fs.PathJoin(dir, name)
-		if isTemp(name) {
-			err = d.remove(path)
-		} else if isFolder(d.fs, path, name) {
-			err = d.sweep(path)
-		}
-		if err != nil {
+		if err := d.sweepEntry(dir, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (d *Dir) sweepEntry(dir, name string) error {
+	path := d.fs.PathJoin(dir, name)
+	if isTemp(name) {
+		return d.remove(path)
+	}
+	folder, err := d.isFolder(path, name)
+	if err != nil || !folder {
+		return err
+	}
+	return d.sweep(path)
+}
+
 // isFolder tells folders from files, by the name alone where that is enough:
 // a checkpoint has tens of thousands of files and asking each one takes time.
-func isFolder(fsys vfs.FS, path, name string) bool {
+func (d *Dir) isFolder(path, name string) (bool, error) {
 	if strings.Contains(name, ".") {
-		return false
+		return false, nil
 	}
-	info, err := fsys.Stat(path)
-	return err == nil && info.IsDir()
+	info, err := d.fs.Stat(path)
+	if err != nil {
+		return false, fmt.Errorf("look at %s: %w", path, err)
+	}
+	return info.IsDir(), nil
 }
 
 // Remove deletes the checkpoint with all that is in it. The Dir and its

@@ -81,7 +81,14 @@ func (d *Dir) eachStore(op, partition int, visit func(*StateDir) error) error {
 		return err
 	}
 	for _, name := range names {
-		if name == sstsName || strings.HasPrefix(name, "_") || !isFolder(d.fs, def.join(name), name) {
+		if name == sstsName || strings.HasPrefix(name, "_") {
+			continue
+		}
+		folder, err := d.isFolder(def.join(name), name)
+		if err != nil {
+			return err
+		}
+		if !folder {
 			continue
 		}
 		if err := visit(d.State(op, partition, name)); err != nil {
