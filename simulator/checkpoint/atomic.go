@@ -96,8 +96,22 @@ func (f *files) writeTemp(temp string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("create %s: %w", temp, err)
 	}
-	_, err = w.Write(data)
-	return finish(w, temp, err)
+	return finish(w, temp, writeCopy(w, data))
+}
+
+// writeCopy writes data by way of a buffer, since a file may change what it is
+// given to write and data is the caller's.
+func writeCopy(w vfs.File, data []byte) error {
+	buf := copyBuffers.Get().(*[]byte)
+	defer copyBuffers.Put(buf)
+	for len(data) > 0 {
+		n := copy(*buf, data)
+		if _, err := w.Write((*buf)[:n]); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
 }
 
 // finish syncs and closes a file that was written, unless writing failed.
