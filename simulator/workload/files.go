@@ -72,7 +72,7 @@ func (f *files) TakeTo(end string) (Take, error) {
 	if !known {
 		f.marks.restart(at, to)
 	}
-	return f.readTo(at, to), nil
+	return planned(f.readTo(at, to)), nil
 }
 
 // readTo makes up the rows up to the end, which a log offset names.

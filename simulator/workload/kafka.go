@@ -87,7 +87,7 @@ func (k *kafka) TakeTo(end string) (Take, error) {
 		return Take{}, k.refuse(end, err)
 	}
 	k.reach(ends)
-	return k.readTo(ends), nil
+	return planned(k.readTo(ends)), nil
 }
 
 // readTo makes up the rows between what was read and the ends.

@@ -14,7 +14,8 @@ func rowStream(base uint64, offset int64) stream {
 	return stream(mix(base + uint64(offset)*0xd1342543de82ef95))
 }
 
-func (s *stream) next() uint64 {
+// Uint64 makes it a source of math/rand/v2.
+func (s *stream) Uint64() uint64 {
 	*s += 0x9e3779b97f4a7c15
 	return mix(uint64(*s))
 }
@@ -27,13 +28,10 @@ func mix(h uint64) uint64 {
 }
 
 // uniform is in [0, 1).
-func (s *stream) uniform() float64 { return unit(s.next()) }
+func (s *stream) uniform() float64 { return unit(s.Uint64()) }
 
 // below is uniform in [0, n); the bias of the multiplication is below n/2^53.
 func (s *stream) below(n int64) int64 { return int64(s.uniform() * float64(n)) }
-
-// exponential has mean 1.
-func (s *stream) exponential() float64 { return -math.Log(1 - s.uniform()) }
 
 // unit turns 64 random bits into a number in [0, 1).
 func unit(bits uint64) float64 { return float64(bits>>11) * 0x1p-53 }

@@ -112,7 +112,7 @@ func (r *rate) TakeTo(end string) (Take, error) {
 		return Take{}, fmt.Errorf("rate source: offset %d %w", second, err)
 	}
 	r.reach(ahead)
-	return r.readTo(second), nil
+	return planned(r.readTo(second)), nil
 }
 
 // perSecond is the rate as Spark has it, in whole rows.

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/stategauge/stategauge/simulator/seed"
 )
@@ -20,11 +21,14 @@ type maker struct {
 	stride   int64 // offsets between two rows of one partition
 	early    bool  // event time is when the row's turn began, as the rate source has it
 	keys     keySpace
+	random   *stream    // of the row that is being made
+	tail     *rand.Rand // draws from random
 }
 
 func newMaker(cfg *Config, a *arrivals, stride int) maker {
+	random := new(stream)
 	return maker{
-		cfg: cfg, arrivals: a, stride: int64(stride),
+		cfg: cfg, arrivals: a, stride: int64(stride), random: random, tail: rand.New(random),
 		base: seed.Mix(cfg.Seed, seed.ForRows, uint64(cfg.Query), uint64(cfg.Source)),
 	}
 }
@@ -49,11 +53,11 @@ func (m *maker) fill(rows []Row, first, end, step int64) []Row {
 
 // row is the row of an offset within a segment.
 func (m *maker) row(offset int64, s *segment) Row {
-	random := rowStream(m.base, offset)
-	if m.cfg.Duplicates > 0 && m.copies(&random, offset) {
-		return m.copyOf(m.original(&random, offset))
+	*m.random = rowStream(m.base, offset)
+	if m.cfg.Duplicates > 0 && m.copies(offset) {
+		return m.copyOf(offset)
 	}
-	row := m.draw(&random, offset, s)
+	row := m.draw(offset, s)
 	if s.futureMs != 0 && offset == s.first {
 		row.EventMs = s.arrivalMs(offset, m.early) + s.futureMs
 	}
@@ -61,66 +65,56 @@ func (m *maker) row(offset int64, s *segment) Row {
 }
 
 // copies tells whether the row of an offset is a copy. It always takes one number.
-func (m *maker) copies(random *stream, offset int64) bool {
+func (m *maker) copies(offset int64) bool {
 	share := m.cfg.Duplicates / (1 + m.cfg.Duplicates)
-	return random.uniform() < share && offset >= m.stride
+	return m.random.uniform() < share && offset >= m.stride
 }
 
-// original is the offset that a copy repeats: an earlier one of its partition,
-// not a copy itself.
-func (m *maker) original(random *stream, offset int64) int64 {
-	reach := max(1, int64(copyAfter*m.cfg.RowsPerSecond)/m.stride)
-	for {
-		offset -= m.stride * (1 + random.below(min(reach, offset/m.stride)))
-		*random = rowStream(m.base, offset)
-		if !m.copies(random, offset) {
-			return offset
-		}
-	}
-}
-
+// copyOf repeats an earlier row of the partition, one that is no copy itself.
 func (m *maker) copyOf(offset int64) Row {
-	random := rowStream(m.base, offset)
-	random.next() // what copies took
-	row := m.draw(&random, offset, &m.arrivals.segments[m.arrivals.find(offset)])
+	reach := max(1, int64(copyAfter*m.cfg.RowsPerSecond)/m.stride)
+	for again := true; again; again = m.copies(offset) {
+		offset -= m.stride * (1 + m.random.below(min(reach, offset/m.stride)))
+		*m.random = rowStream(m.base, offset)
+	}
+	row := m.draw(offset, &m.arrivals.segments[m.arrivals.find(offset)])
 	row.Again = true
 	return row
 }
 
 // draw makes up what a row carries.
-func (m *maker) draw(random *stream, offset int64, s *segment) Row {
+func (m *maker) draw(offset int64, s *segment) Row {
 	arrivedMs := s.arrivalMs(offset, m.early)
 	return Row{
-		Key:     m.key(random, offset, arrivedMs, s.situation),
-		EventMs: m.eventMs(random, arrivedMs, s.situation),
+		Key:     m.key(offset, arrivedMs, s.situation),
+		EventMs: m.eventMs(arrivedMs, s.situation),
 		Bytes:   int32(float64(m.cfg.RowBytes) * min(max(s.situation.RowBytes, 0), 1024)),
 		Side:    m.cfg.Side,
 	}
 }
 
 // eventMs is the arrival less the lateness, or less than where event time stands.
-func (m *maker) eventMs(random *stream, arrivedMs int64, s *situation) int64 {
+func (m *maker) eventMs(arrivedMs int64, s *situation) int64 {
 	l := &m.cfg.Late
 	var lateMs float64
 	if l.Typical > 0 {
-		lateMs = float64(l.Typical.Milliseconds()) / math.Ln2 * random.exponential()
+		lateMs = float64(l.Typical.Milliseconds()) / math.Ln2 * m.tail.ExpFloat64()
 	}
-	if l.Share > 0 && random.uniform() < l.Share {
+	if l.Share > 0 && m.random.uniform() < l.Share {
 		lateMs += float64(l.By.Milliseconds())
 	}
-	if s.Late > 0 && random.uniform() < s.Late {
-		lateMs += float64(l.Beyond.Milliseconds()) * (1 + random.exponential()/4)
+	if s.Late > 0 && m.random.uniform() < s.Late {
+		lateMs += float64(l.Beyond.Milliseconds()) * (1 + m.tail.ExpFloat64()/4)
 	}
 	if s.Frozen {
 		arrivedMs = min(arrivedMs, s.frozenMs)
 	}
-	lateMs += float64(max(s.DelayMs, 0))
 	return arrivedMs - int64(min(lateMs, maxLateMs))
 }
 
 // key draws a row's key.
-func (m *maker) key(random *stream, offset, arrivedMs int64, s *situation) uint64 {
-	hot := s.Skew > 0 && random.uniform() < s.Skew
+func (m *maker) key(offset, arrivedMs int64, s *situation) uint64 {
+	hot := s.Skew > 0 && m.random.uniform() < s.Skew
 	if m.cfg.Keys.Unique {
 		if hot {
 			return 0
@@ -131,7 +125,7 @@ func (m *maker) key(random *stream, offset, arrivedMs int64, s *situation) uint6
 	if hot {
 		return m.keys.key(0)
 	}
-	return m.keys.key(m.keys.rank(random))
+	return m.keys.key(m.keys.rank(m.random))
 }
 
 // keySpace is which keys there are in one second.

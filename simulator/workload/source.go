@@ -85,6 +85,14 @@ func (in *input) take(rows []Row, start, end, latest string) Take {
 	return t
 }
 
+// planned is a take of a batch that the offset log held: the source was not asked
+// for its newest offset, so nothing is said of it.
+func planned(t Take) Take {
+	t.Latest, t.HasBehind = none, false
+	t.BehindMin, t.BehindMax, t.BehindAvg = 0, 0, 0
+	return t
+}
+
 // atStart tells that an offset text means no offset: none in the progress, a dash
 // in the offset log.
 func atStart(text string) bool { return text == "" || text == none || text == "-" }

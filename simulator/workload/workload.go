@@ -64,7 +64,8 @@ type Source interface {
 	// moves the offset on. Rows are made up at this moment, not held.
 	Take() Take
 	// TakeTo reads exactly up to an end offset, whatever has arrived since: the
-	// batch that the offset log holds and no commit does. It is an error if the
+	// batch that the offset log holds and no commit does. Spark then does not ask for
+	// the newest offset: Latest is "null", HasBehind false. It is an error if the
 	// text is no offset of this source, lies before the present one or asks for
 	// more than Config.MaxRows rows; nothing has moved then.
 	TakeTo(end string) (Take, error)

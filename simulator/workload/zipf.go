@@ -53,7 +53,7 @@ func (z *zipf) resize(n int64) {
 func (z *zipf) rank(s *stream) int64 {
 	for z.inHead == 1 || s.uniform() < z.inHead {
 		// The table of fewer ranks than its size has up to as many to be passed over.
-		if r := z.head.draw(s.next()); r < z.n {
+		if r := z.head.draw(s.Uint64()); r < z.n {
 			return r
 		}
 	}
