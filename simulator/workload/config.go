@@ -83,7 +83,7 @@ func (c Config) withDefaults() Config {
 	c.Path = orElse(c.Path, "file:/srv/stream/input")
 	c.Partitions = orElse(c.Partitions, 1)
 	c.MaxRows = orElse(c.MaxRows, DefaultMaxRows)
-	c.FileRows = orElse(c.FileRows, max(1, int64(math.Round(c.RowsPerSecond))))
+	c.FileRows = orElse(c.FileRows, min(max(1, int64(math.Round(c.RowsPerSecond))), c.MaxRows))
 	c.KeptFiles = orElse(c.KeptFiles, 2000)
 	c.Keys.Count = orElse(c.Keys.Count, 1)
 	c.Rate.BurstFactor = orElse(c.Rate.BurstFactor, 1)

@@ -23,7 +23,7 @@ type files struct {
 func NewFiles(cfg Config) (Source, error) {
 	f := &files{}
 	if err := f.init(cfg, 1); err != nil {
-		return nil, fmt.Errorf("file source %q: %w", cfg.Path, err)
+		return nil, fmt.Errorf("file source %q: %w", cfg.withDefaults().Path, err)
 	}
 	f.begin(0)
 	return f, nil

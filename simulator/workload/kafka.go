@@ -25,7 +25,7 @@ const maxOffset = 1 << 53
 func NewKafka(cfg Config) (Source, error) {
 	k := &kafka{}
 	if err := k.init(cfg, max(cfg.Partitions, 1)); err != nil {
-		return nil, fmt.Errorf("kafka topic %q: %w", cfg.Topic, err)
+		return nil, fmt.Errorf("kafka topic %q: %w", cfg.withDefaults().Topic, err)
 	}
 	k.read, k.origin = make([]int64, k.cfg.Partitions), make([]int64, k.cfg.Partitions)
 	return k, nil

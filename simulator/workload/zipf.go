@@ -158,7 +158,7 @@ func part(share float64) uint32 {
 func (a *alias) draw(random uint64) int64 {
 	r := int64(random >> a.shift)
 	s := &a.slots[r]
-	if uint32(random) < s.below {
+	if side := uint32(random); side < s.below {
 		return r
 	}
 	return int64(s.other)
