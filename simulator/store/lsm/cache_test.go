@@ -72,7 +72,7 @@ func TestUnchargedMemtablesLeaveTheCacheAsItIs(t *testing.T) {
 	// Growing, flushing and closing must give back exactly what was taken.
 	const capacity = 1 << 20
 	shared := newShared(t, capacity)
-	for round := range 5 {
+	for round := range 3 {
 		d, err := Open(Options{FS: vfs.NewMem(), Dir: "db", Shared: shared, MemtableBytes: 600 << 10, Uncharged: true})
 		if err != nil {
 			t.Fatal(err)

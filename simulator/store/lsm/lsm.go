@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	iofs "io/fs"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -122,9 +123,15 @@ func (d *DB) open(o *pebble.Options) error {
 // checkFormat refuses what Pebble would silently convert. A crash while a
 // database is created leaves an older format, and no table.
 func checkFormat(fs vfs.FS, dir string) error {
+	if _, err := fs.Stat(dir); errors.Is(err, iofs.ErrNotExist) {
+		return nil
+	}
 	names, err := fs.List(dir)
-	if err != nil || !slices.ContainsFunc(names, isTable) {
-		return nil // to be created; other trouble shows when it is opened
+	if err != nil {
+		return fmt.Errorf("open database %s: %w", dir, err)
+	}
+	if !slices.ContainsFunc(names, isTable) {
+		return nil
 	}
 	desc, err := pebble.Peek(dir, fs)
 	if err != nil {

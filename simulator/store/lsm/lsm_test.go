@@ -76,6 +76,9 @@ func TestMemtableNeverRotatesByItself(t *testing.T) {
 	for _, limit := range []int64{1 << 10, 16 << 10, 200 << 10, 500 << 10, DefaultMemtableBytes, 100 << 20} {
 		for _, size := range []int{0, 20, 90, 3000} {
 			t.Run(fmt.Sprintf("%d/%d", limit, size), func(t *testing.T) {
+				if (testing.Short() || raceEnabled) && size != 90 {
+					t.Skip("takes long")
+				}
 				d := open(t, Options{MemtableBytes: limit})
 				value := make([]byte, size)
 				for i := range 2_500_000 / (size + 200) {
@@ -120,7 +123,7 @@ func TestMemtableBytesAreNearWhatPebbleUses(t *testing.T) {
 	// Half of an arena must hold what we count as less than half.
 	for _, size := range []int{0, 8, 100, 1000} {
 		d := open(t, Options{MemtableBytes: 1 << 20})
-		fill(t, d, seeded(), 0, int(100_000/(size+int(nodeBytes)+10)), size)
+		fill(t, d, seeded(), 0, 100_000/(size+nodeBytes+10), size)
 		used := d.mem.used
 		flushes := d.Stats().Work.Flushes
 		if flushes > 0 {
@@ -137,7 +140,7 @@ func TestMemtableBytesAreNearWhatPebbleUses(t *testing.T) {
 func pebbleArenaUse(t *testing.T, d *DB) int64 {
 	t.Helper()
 	must[Flushed](t)(d.Flush())
-	return int64(d.db.Metrics().Flush.WriteThroughput.Bytes)
+	return d.db.Metrics().Flush.WriteThroughput.Bytes
 }
 
 func TestEntryLargerThanMemtableIsRefused(t *testing.T) {

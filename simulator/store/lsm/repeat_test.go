@@ -102,7 +102,7 @@ func hashes(t *testing.T, fs vfs.FS, dir string) (sums []string) {
 func TestSameCallsGiveTheSameTreesCountsAndFiles(t *testing.T) {
 	commits := 70 // and some three flushes for each
 	if testing.Short() || raceEnabled {
-		commits = 40
+		commits = 15
 	}
 	first := play(t, 5, commits)
 	if !strings.Contains(first, "Misses:") || first == play(t, 6, commits) {
