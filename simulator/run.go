@@ -33,7 +33,13 @@ func (q *query) open() error {
 		return q.begin()
 	}
 	q.id = id
-	return q.resume(true)
+	if err := q.resume(true); err != nil {
+		return err
+	}
+	// What an earlier process drew must not come again: ids of runs and names of files.
+	q.runs = int(q.next+1) << 20
+	q.ckpt.SetSeed(seed.Mix(q.seed, seed.ForIDs, uint64(q.runs)))
+	return nil
 }
 
 // begin gives the query a new id and an empty checkpoint.
