@@ -57,6 +57,9 @@ func (f *files) Take() Take {
 // TakeTo reads the files that were planned up to a log offset; if that was in an
 // earlier life of the query, all complete ones.
 func (f *files) TakeTo(end string) (Take, error) {
+	if atStart(end) && f.at < 0 {
+		return f.readTo(f.at, f.read), nil // planned before there was any file
+	}
 	at, err := f.parse(end)
 	if err != nil {
 		return Take{}, err

@@ -163,14 +163,14 @@ func (r *rate) Seek(end string) error {
 }
 
 func (r *rate) parse(text string) (int64, error) {
-	var second int64
+	var second *int64
 	if err := decode(text, &second); err != nil {
 		return 0, fmt.Errorf("rate source: offset %.100s %w", text, err)
 	}
-	if second < r.marks.first || second > maxOffset/1000 {
-		return 0, fmt.Errorf("rate source: offset %d is not one of seconds %d and later", second, r.marks.first)
+	if second == nil || *second < r.marks.first || *second > maxOffset/1000 {
+		return 0, fmt.Errorf("rate source: offset %.100s is not one of seconds %d and later", text, r.marks.first)
 	}
-	return second, nil
+	return *second, nil
 }
 
 // Skip creates the source anew: seconds count from now.

@@ -355,6 +355,23 @@ func TestForeignOffsetsAreRefusedAndMoveNothing(t *testing.T) {
 	f("files", `{"logOffset":-3}`, "is no log offset from 0 on")
 }
 
+func TestBatchPlannedWithoutAnOffset(t *testing.T) {
+	for _, text := range []string{"", "null", "-"} {
+		take, err := source(t, "files", orders()).TakeTo(text)
+		if err != nil || take.Start != "null" || take.End != "null" || take.Count != 0 {
+			t.Errorf("files up to %q: %+v, %v", text, take, err)
+		}
+		for _, kind := range kinds {
+			s := source(t, kind, orders())
+			s.Advance(ms(10*time.Second), Normal())
+			s.Take()
+			if take, err := s.TakeTo(text); err == nil {
+				t.Errorf("%s up to %q: %+v", kind, text, take)
+			}
+		}
+	}
+}
+
 func TestBatchTooLargeToHoldIsRefused(t *testing.T) {
 	f := func(kind, to, want string) {
 		t.Helper()

@@ -67,7 +67,8 @@ type Source interface {
 	// batch that the offset log holds and no commit does. Spark then does not ask for
 	// the newest offset: Latest is "null", HasBehind false. It is an error if the
 	// text is no offset of this source, lies before the present one or asks for
-	// more than Config.MaxRows rows; nothing has moved then.
+	// more than Config.MaxRows rows; nothing has moved then. A file source takes no
+	// offset, as Seek has it, for one while it has read none.
 	TakeTo(end string) (Take, error)
 	// Seek goes back (or on) to an end offset that an earlier Take returned: a
 	// restart from the offset log reads the same rows again. Empty, "null" or "-":
