@@ -24,11 +24,12 @@ const (
 	recordDelete = 0x10
 )
 
-// Limits on what a changelog may hold, far above what is ever written.
-const (
-	maxChangelogBytes = 1 << 30
-	endOfChangelog    = -1
-)
+// endOfChangelog stands where a length would.
+const endOfChangelog = -1
+
+// maxUnpacked is how many bytes one can hold that were one compressed; a file
+// that claims more is none.
+const maxUnpacked = 32
 
 var errChangelog = errors.New("not a changelog")
 
@@ -134,7 +135,7 @@ type changelogReader struct {
 // openChangelog reads what comes before the records.
 func openChangelog(data []byte) (*changelogReader, error) {
 	n, err := snappy.DecodedLen(data)
-	if err != nil || n > maxChangelogBytes {
+	if err != nil || n > maxUnpacked*(len(data)+1) {
 		return nil, fmt.Errorf("%w: not compressed as one", errChangelog)
 	}
 	raw, err := snappy.Decode(nil, data)
@@ -145,8 +146,8 @@ func openChangelog(data []byte) (*changelogReader, error) {
 	return r, r.header()
 }
 
-// header reads the version, where there is one: a file without begins with a
-// key's length, whose first two bytes can not be 2 for a file below 128 KiB of key.
+// header reads the version, where there is one. A file without begins with the
+// length of a key, which looks like a version only above 128 KiB.
 func (r *changelogReader) header() error {
 	if len(r.rest) < 4 || binary.BigEndian.Uint16(r.rest) != 2 || r.rest[2] != 'v' {
 		return nil

@@ -105,7 +105,7 @@ func planOf(snapshot checkpoint.StateFile, chain []versionID) plan {
 // choose returns which of the files with a version's number is meant: the one
 // that was named, or the only one.
 func (s *rocksDB) choose(found []checkpoint.StateFile, version int64) (versionID, bool) {
-	if w := s.x.wanted[s.id]; w.Version == version {
+	if w := s.x.wanted[s.id]; w.Version == version && w.ID != "" {
 		return w, true
 	}
 	var at versionID

@@ -94,9 +94,15 @@ func (r *rig) must(err error) {
 // start begins with a new executor.
 func (r *rig) start() {
 	r.tb.Helper()
+	r.startIn("")
+}
+
+// startIn is start with the local folder below dir.
+func (r *rig) startIn(dir string) {
+	r.tb.Helper()
 	r.salt++
 	o := r.o
-	o.FS, o.Dir, o.Checkpoint, o.Conf, o.Version = r.fs, fmt.Sprintf("local%d", r.salt), r.ckpt, &r.conf, r.v
+	o.FS, o.Dir, o.Checkpoint, o.Conf, o.Version = r.fs, r.fs.PathJoin(dir, fmt.Sprintf("local%d", r.salt)), r.ckpt, &r.conf, r.v
 	o.Seed, o.Salt, o.Meter = 1, r.salt, fixedMeter{}
 	x, err := NewExecutor(o)
 	r.must(err)
