@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -128,6 +129,7 @@ func scenarioNames() ([]string, error) {
 	for i := range files {
 		files[i] = strings.TrimSuffix(files[i], ".yml")
 	}
+	slices.Sort(files)
 	return files, err
 }
 
