@@ -16,6 +16,22 @@ import (
 	"github.com/stategauge/stategauge/simulator/workload"
 )
 
+// alone reports whether a query has an application of its own, because something
+// befalls its driver and not those of the others. All other queries of a scenario
+// run in one application, with one listener.
+func alone(sc *scenario.Scenario, index int) bool {
+	for i := range sc.Faults {
+		if sc.Faults[i].Query != index+1 {
+			continue
+		}
+		switch sc.Faults[i].Kind {
+		case "driver-frozen", "sender-lost", "crash", "redeploy", "upgrade":
+			return true
+		}
+	}
+	return false
+}
+
 // model is the devices of a scenario's cluster.
 func model(sc *scenario.Scenario) device.Model {
 	c, m := &sc.Cluster, device.DefaultModel()

@@ -104,6 +104,9 @@ func newQuery(sc *scenario.Scenario, o *Options, dir string, index int, wrapped 
 		name: queryName(sc, index), given: sc.Conf, lastStart: -1, acted: -1, idleFrom: -1,
 	}
 	q.kind, q.every = triggerOf(sc)
+	if alone(sc, index) {
+		q.newApp()
+	}
 	q.account.Name = q.name
 	var err error
 	if q.faultPlan, err = fault.NewPlan(sc, index, o.Size, o.Seed); err != nil {

@@ -295,7 +295,7 @@ func (q *query) repartition() error {
 	if err := q.ckpt.Rewind(-1); err != nil {
 		return err
 	}
-	q.place = newPlacement(f.Partitions, len(q.execs))
+	q.place = newPlacement(f.Partitions, 1) // until the run starts its executors
 	q.conf.ShufflePartitions = f.Partitions
 	if err := q.newStages(f.Partitions); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 func TestEveryShippedScenarioPlaysAndIsUnderstood(t *testing.T) {
 	for _, sc := range shipped(t) {
 		t.Run(sc.Name, func(t *testing.T) {
-			//PAR
+			// PAR
 			s := start(t, sc, Options{Seed: 7, Batches: 12})
 			ms := play(t, s, all)
 			if len(ms) < 3 {
