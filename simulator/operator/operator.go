@@ -18,9 +18,9 @@ type Task struct {
 	Version   int64         // state version to load: the batch's id
 	Stores    []store.Store // one; four for a join of format 2, in the order that StoreNames gives
 	Rows      []workload.Row
-	// LateMs is the watermark below which rows are dropped, EvictMs the one up to
-	// which state is removed (4.0 and newer tell them apart; before that the same).
-	// Both 0 where there is none yet.
+	// LateMs is the watermark up to which rows are dropped, EvictMs the one up to
+	// which state is removed, both Unix milliseconds and 0 where there is none yet.
+	// In every version played the former is the latter of the batch before.
 	LateMs, EvictMs int64
 	NowMs           int64 // batch timestamp, for processing time and time to live
 	Meter           device.Meter
@@ -28,12 +28,16 @@ type Task struct {
 	Out             []workload.Row // memory for Result.Out
 }
 
+// MaxOut is how many rows a task hands on at most: a join on a key that many rows
+// share makes more than memory holds. Those beyond are counted as output only.
+const MaxOut = 1 << 22
+
 // Result is what a task did.
 type Result struct {
 	Updated, Removed, Dropped     int64
 	RowsTotal                     int64
 	Output                        int64          // rows handed on
-	Out                           []workload.Row // the same, where a next operator wants them
+	Out                           []workload.Row // the same, where a next operator wants them; at most MaxOut
 	Update, Removal, Commit, Load time.Duration  // task time by part
 	Other                         time.Duration  // reading, scanning and code outside the parts
 	MemoryBytes                   int64

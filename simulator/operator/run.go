@@ -220,7 +220,7 @@ func (x *task) figure(id event.MetricID) int64 {
 // emit hands a row on.
 func (x *task) emit(row workload.Row) {
 	x.r.Output++
-	if x.Collect {
+	if x.Collect && len(x.r.Out) < MaxOut {
 		x.r.Out = append(x.r.Out, row)
 	}
 }

@@ -288,6 +288,80 @@ func TestRowsOfALeftSideThatAreOverAreKeptForTheBatchSince354(t *testing.T) {
 	}
 }
 
+func TestARowIsMarkedAsMatchedOnce(t *testing.T) {
+	for format := 2; format <= 4; format++ {
+		conf := changelog
+		conf.JoinFormat = format
+		b := newBench(t, Spec{Kind: spark.Join}, newest, conf)
+		var puts [3]float64
+		for i := range puts {
+			row := workload.Row{Key: 1, EventMs: startMs + int64(i), Side: uint8(min(i, 1))}
+			r := b.batch([]workload.Row{row}, 0, 0, startMs)
+			puts[i] = r.Custom[event.RocksDBPutCount]
+		}
+		// The left row alone; a right one that marks it; a right one that finds it marked.
+		if puts[1] != puts[0]+1 || puts[2] != puts[0] || b.result.Output != 1 {
+			t.Errorf("format %d: writes are %v", format, puts)
+		}
+	}
+}
+
+func TestAGroupTimesOutOnlyAfterItsTime(t *testing.T) {
+	b := newBench(t, Spec{Kind: spark.FlatMapGroups, Timeout: time.Second}, newest, changelog)
+	b.batch(ordered(0, 1, startMs), 0, 0, startMs)
+	b.batch(nil, 0, 0, startMs+1000)
+	b.want("at the timeout", 0, 0, 0, 1)
+	b.batch(nil, 0, 0, startMs+1001)
+	b.want("after it", 0, 1, 0, 0)
+}
+
+func TestTimerTimeIsThatOfRemovalsInScalaAndNoneInPython(t *testing.T) {
+	for _, python := range []bool{false, true} {
+		b := newBench(t, Spec{Kind: spark.TransformWithState, Timeout: time.Second, Python: python}, newest, changelog)
+		b.batch(ordered(0, 2000, startMs), 0, 0, startMs)
+		r := b.batch(nil, 0, 0, startMs+1000)
+		wantCustom(b, event.TimerProcessingTime, r.Removal.Milliseconds())
+		if got := r.Custom[event.TimerProcessingTime]; (got == 0) != python {
+			t.Errorf("python %v: timers took %v ms", python, got)
+		}
+	}
+}
+
+func TestTheKeyAfterAPrefixIsTheFirstWithoutIt(t *testing.T) {
+	for _, c := range []struct{ prefix, want string }{
+		{"a", "b"}, {"ab", "ac"}, {"a\xff", "b"}, {"a\xff\xff", "b"}, {"\x00", "\x01"},
+	} {
+		if got := after(nil, []byte(c.prefix)); string(got) != c.want {
+			t.Errorf("after %q comes %q, want %q", c.prefix, got, c.want)
+		}
+	}
+	if got := after(nil, []byte("\xff\xff")); got != nil {
+		t.Errorf("after the last prefix comes %q", got)
+	}
+}
+
+func TestNumbersSortAsTheirBytesDo(t *testing.T) {
+	var last []byte
+	for _, v := range []int64{-1 << 63, -1000, -1, 0, 1, 255, 256, startMs, 1<<63 - 1} {
+		b := appendSortable(nil, v)
+		if sortableAt(b, 0) != v || len(b) != sortableBytes {
+			t.Errorf("%d comes back as %d", v, sortableAt(b, 0))
+		}
+		if string(b) <= string(last) {
+			t.Errorf("%d does not sort behind smaller ones", v)
+		}
+		last = b
+	}
+}
+
+func TestWindowsBeginAtMultiplesBefore1970Too(t *testing.T) {
+	for _, c := range [][3]int64{{0, 1000, 0}, {999, 1000, 0}, {1000, 1000, 1000}, {-1, 1000, -1000}, {-1000, 1000, -1000}, {5, 0, 0}} {
+		if got := windowStart(c[0], c[1]); got != c[2] {
+			t.Errorf("the window of %d is at %d, want %d", c[0], got, c[2])
+		}
+	}
+}
+
 func TestWrongNumberOfStoresIsAnError(t *testing.T) {
 	b := newBench(t, Spec{Kind: spark.Join}, newest, changelog)
 	b.task.Stores = b.task.Stores[:1]
