@@ -48,12 +48,24 @@ func (q *query) pacedTrigger() error {
 // in order.
 func (q *query) pacedStart(p *Pace) error {
 	if q.runID != "" {
-		if err := q.stop(nil); err != nil {
+		if err := q.pacedEnd(p); err != nil {
 			return err
 		}
 	}
 	q.now = max(q.now, fromMs(p.StartMs)-700*time.Millisecond)
 	return q.start()
+}
+
+// pacedEnd ends a run, inside the next batch where that was planned.
+func (q *query) pacedEnd(p *Pace) error {
+	if p.Planned {
+		f := q.faults()
+		q.paceSources(&f, p.Rows)
+		if err := q.planAnyway(); err != nil {
+			return err
+		}
+	}
+	return q.stop(nil)
 }
 
 // paceSources lets rows arrive until each source has as many as the batch read.

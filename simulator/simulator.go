@@ -40,6 +40,7 @@ type Pace struct {
 	StartMs, DurationMs int64
 	Rows                []int64 // per source
 	NewRun              bool    // a restart lies before this batch
+	Planned             bool    // with NewRun: the run before had planned the batch
 	LoseExecutors       int     // executors that died before this batch
 }
 
