@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alecthomas/kingpin/v2"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -339,3 +340,47 @@ func (l *lineCounter) Write(p []byte) (int, error) {
 }
 
 var _ stream = (*failingStream)(nil)
+
+// simulatorPage is the user's page about the command.
+func simulatorPage(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/simulator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+func TestThePageAboutTheSimulatorKnowsEveryFlag(t *testing.T) {
+	page := simulatorPage(t)
+	root := kingpin.New("x", "")
+	c := newSimulate(root).(*simulateCommand)
+	for _, f := range c.Model().Flags {
+		if !strings.Contains(page, "| `--"+f.Name+"` |") {
+			t.Errorf("--%s is not on it", f.Name)
+		}
+	}
+}
+
+func TestTheScenarioOnThePageCanBePlayed(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(simulatorPage(t), -1)
+	if len(blocks) != 1 {
+		t.Fatalf("%d scenarios are on it", len(blocks))
+	}
+	lines := played(t, write(t, "mine.yml", blocks[0][1]), "--batches=3")
+	if len(lines) != 4 || !strings.Contains(lines[3], `"name":"orders"`) {
+		t.Errorf("%d lines, the last %s", len(lines), lines[len(lines)-1])
+	}
+}
+
+func TestScenariosOnThePageExist(t *testing.T) {
+	names := regexp.MustCompile(`stategauge simulate ([a-z][a-z0-9-]*) `).FindAllStringSubmatch(simulatorPage(t), -1)
+	if len(names) < 5 {
+		t.Errorf("only %d commands were found", len(names))
+	}
+	for _, name := range names {
+		if _, _, err := findScenario(name[1]); err != nil {
+			t.Error(err)
+		}
+	}
+}
