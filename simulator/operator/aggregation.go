@@ -85,7 +85,7 @@ func (a *aggregation) merge(x *task, g *group) error {
 	}
 	x.r.Updated++
 	if a.mode == Update {
-		x.emit(a.row(g.key, g.startMs))
+		x.emit(a.row(g.key, g.startMs, g.maxMs))
 	}
 	return nil
 }
@@ -102,9 +102,12 @@ func (a *aggregation) appendKey(b []byte, g *group) []byte {
 }
 
 // row is what is handed on for a key: its event time is the last moment of its
-// window.
-func (a *aggregation) row(key uint64, startMs int64) workload.Row {
-	return workload.Row{Key: key, EventMs: startMs + max(a.windowMs-1, 0), Bytes: int32(words(a.bytes))}
+// window or, where there is none, ms.
+func (a *aggregation) row(key uint64, startMs, ms int64) workload.Row {
+	if a.windowMs > 0 {
+		ms = startMs + a.windowMs - 1
+	}
+	return workload.Row{Key: key, EventMs: ms, Bytes: int32(words(a.bytes))}
 }
 
 // evict reads all of the state to find the windows that are closed.
@@ -127,7 +130,7 @@ func (a *aggregation) evict(x *task) error {
 		x.r.Removed++
 		if a.mode == Append {
 			x.ran(1)
-			x.emit(a.row(wordAt(key, windowedKeyAt), millisAt(key, windowStartAt)))
+			x.emit(a.row(wordAt(key, windowedKeyAt), millisAt(key, windowStartAt), 0))
 		}
 	}
 	return nil
@@ -138,9 +141,9 @@ func (a *aggregation) emitAll(x *task) error {
 	return x.scan(0, 0, nil, nil, func(key, _ []byte) bool {
 		switch {
 		case len(key) == windowedKeyBytes:
-			x.emit(a.row(wordAt(key, windowedKeyAt), millisAt(key, windowStartAt)))
+			x.emit(a.row(wordAt(key, windowedKeyAt), millisAt(key, windowStartAt), 0))
 		case len(key) >= prefix+word:
-			x.emit(a.row(wordAt(key, prefix), 0))
+			x.emit(a.row(wordAt(key, prefix), 0, x.NowMs))
 		}
 		x.ran(1)
 		return true

@@ -14,7 +14,7 @@ import (
 // The models: each operator once more with maps and slices, without a thought to
 // encoding, order or cost.
 
-const batches = 60
+const batches = 50
 
 func TestAggregationEqualsItsModelInEveryMode(t *testing.T) {
 	for mode := Append; mode <= Complete; mode++ {

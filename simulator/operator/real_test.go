@@ -108,7 +108,7 @@ func TestRealStoresGiveTheSameFiguresAsTheFake(t *testing.T) {
 func compareReal(t *testing.T, o *Operator, b *bench, r *real) {
 	t.Helper()
 	in := newInput(4, 25)
-	for batch := range 20 {
+	for batch := range 12 {
 		want, got := b.feed(in, in.next(true)), r.run(b)
 		if got.Updated != want.Updated || got.Removed != want.Removed || got.Dropped != want.Dropped ||
 			got.RowsTotal != want.RowsTotal || got.Output != want.Output {
@@ -124,7 +124,7 @@ func compareReal(t *testing.T, o *Operator, b *bench, r *real) {
 				t.Fatal(err)
 			}
 		}
-		if batch == 7 || batch == 13 {
+		if batch == 4 || batch == 9 {
 			r.restart()
 		}
 	}
