@@ -81,7 +81,7 @@ func TestMemtableNeverRotatesByItself(t *testing.T) {
 				}
 				d := open(t, Options{MemtableBytes: limit})
 				value := make([]byte, size)
-				for i := range 2_500_000 / (size + 200) {
+				for i := range 1_200_000 / (size + 200) {
 					if err := d.Set(row(i*7919%10000), value); err != nil {
 						t.Fatal(err)
 					}
