@@ -86,7 +86,6 @@ type query struct {
 // plan is a batch whose offsets are written and that is not committed.
 type plan struct {
 	replay bool // by an earlier run
-	noData bool
 }
 
 // triggerKind is how batches are started.
