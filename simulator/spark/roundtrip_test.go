@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,6 +202,8 @@ func rewrite(t testing.TB, line []byte, v event.Version) string {
 		s := Started{ID: id, RunID: run, Name: o.text(t, "name"), AtMs: o.time(t, "timestamp")}
 		if o["jobTags"] == nil {
 			v = V40 // a listener in Python does not say them
+		} else if err := json.Unmarshal(o["jobTags"], &s.JobTags); err != nil {
+			t.Fatal(err)
 		}
 		return string(AppendStarted(nil, &s, v))
 	}
@@ -281,6 +286,28 @@ func TestWritingAllocatesNothing(t *testing.T) {
 		buf := make([]byte, 0, 16<<10)
 		if n := testing.AllocsPerRun(20, func() { buf = AppendProgress(buf[:0], p, s.version) }); n != 0 {
 			t.Errorf("%s: %v allocations", s.name, n)
+		}
+	}
+}
+
+func TestExamplesOfOthersAreWrittenAgain(t *testing.T) {
+	shared := os.Getenv("STATEGAUGE_SHARED")
+	if shared == "" {
+		t.Skip("STATEGAUGE_SHARED is not set")
+	}
+	for file, v := range map[string]event.Version{
+		"a_spark35_progress_changelog_on.json": supported[1], "b_spark35_progress_first_batch_join_changelog_off.json": supported[1],
+		"c_spark41_progress_tws_snapshot_batch.json": supported[3], "d_idle_35plus.json": supported[1], "d_started_35.json": supported[1],
+		"d_started_41.json": supported[3], "d_terminated_failed.json": supported[1], "d_terminated_ok.json": supported[1],
+	} {
+		data, err := os.ReadFile(filepath.Join(shared, "spark", "examples", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// What users observe themselves is not played.
+		want := regexp.MustCompile(`,"observedMetrics":\{[^}]*\}\}`).ReplaceAllString(strings.TrimSpace(string(data)), "")
+		if got := rewrite(t, []byte(want), v); got != want {
+			t.Errorf("%s: wrote\n%s\nwant\n%s", file, got, want)
 		}
 	}
 }
