@@ -12,7 +12,7 @@ batches: 1000000
 query:
   trigger: {interval: 1m}
   operators:
-    - {kind: aggregation}
+    - {kind: aggregation, initial_rows: KEYS}
   sources:
     - kind: rate
       rows_per_second: RATE

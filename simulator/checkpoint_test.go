@@ -157,3 +157,20 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+func TestInitialRowsAreThereFromTheFirstBatchOn(t *testing.T) {
+	text := replaced(replaced(stateful, "VERSION", "4.1"), "CHANGELOG", "true")
+	text = replaced(replaced(text, "FAULT", "restart"), "event_time_in_key: false}", "event_time_in_key: false, initial_rows: 600000}")
+	rows, last := 600_000.0, int64(1) // two batches brought them
+	batches(t, play(t, start(t, parse(t, text), Options{Seed: 8}), all), func(_ *played, b *event.Batch) {
+		v := &b.Operators[0].Values
+		rows += v[event.NumRowsUpdated]
+		if v[event.NumRowsTotal] != rows || b.ID != last+1 {
+			t.Fatalf("batch %d after %d has %v rows, want %v", b.ID, last, v[event.NumRowsTotal], rows)
+		}
+		last = b.ID
+	})
+	if last != 21 {
+		t.Errorf("the last batch is %d", last)
+	}
+}

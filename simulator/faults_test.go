@@ -118,7 +118,9 @@ func TestChangedPartitionsShowFromTheNextRunOn(t *testing.T) {
 }
 
 func TestEvaluatingTwiceMultipliesAllFigures(t *testing.T) {
-	foreach := func(s string) string { return replaced(s, "  operators:", "  sink: {kind: foreach_batch}\n  operators:") }
+	foreach := func(s string) string {
+		return replaced(s, "  operators:", "  sink: {kind: foreach_batch}\n  operators:")
+	}
 	var once, twice []float64
 	gather := func(to *[]float64, faults ...string) {
 		batches(t, withFaults(t, "false", foreach, faults...), func(_ *played, b *event.Batch) {

@@ -52,6 +52,9 @@ func (q *query) trigger() error {
 	if q.runID == "" {
 		return q.start()
 	}
+	if err := q.preload(); err != nil {
+		return err
+	}
 	f := q.faults()
 	q.mute = f.SenderLost
 	if f.DriverFroze && !q.thaw(&f) {
