@@ -32,8 +32,11 @@ type Options struct {
 	// Seed and Salt fix the unique ids of files. Salt tells apart what may write
 	// versions with the same number: runs of a query, and executors of a run.
 	Seed, Salt uint64
-	// MemtableBytes bounds memtables, which take real memory; the setting for
-	// write buffers counts where it is smaller. 0: lsm.DefaultMemtableBytes.
+	// MemtableBytes bounds memtables, which take real memory: some two to three
+	// times as much each. The setting for write buffers counts where it is smaller.
+	// 0: lsm.DefaultMemtableBytes, reached in steps. Where memory is bounded,
+	// lsm.MemtableCharge of each store is taken from the shared cache: choose it so
+	// that all stores leave room, unless a cap that is too small is to be played.
 	MemtableBytes int64
 	// Live times every single read and write with the Meter, which then is a
 	// clock; otherwise they are counted and charged together.

@@ -151,6 +151,13 @@ func (s *rocksDB) openDB(dir string) error {
 	}
 	db.PauseCompaction(s.faults.CompactionPaused)
 	s.db, s.dbDir = db, dir
+	if s.x.o.MemtableBytes > 0 {
+		// Spark's first write buffer is as large as the others: without this the
+		// database would flush once before it has so large a one.
+		if err := db.Grow(); err != nil {
+			return fmt.Errorf("store %s: %w", s.id, err)
+		}
+	}
 	return nil
 }
 

@@ -413,3 +413,19 @@ func TestNothingIsLeftBehindAfterAThousandCommits(t *testing.T) {
 	}
 	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 }
+
+func TestALargeMemtableIsNotFlushedBetweenSnapshots(t *testing.T) {
+	for memtable, want := range map[int64]bool{0: true, 4 << 20: false} {
+		r := newRig(t, "4.3.0", 1, changelogOn())
+		r.o.MemtableBytes = memtable
+		r.start()
+		flushed := false
+		for b := range 9 {
+			f := r.batch(0, false, puts(b*500, 500, 100)...)
+			flushed = flushed || f.Custom[event.RocksDBTotalBytesWrittenByFlush] > 0
+		}
+		if flushed != want {
+			t.Errorf("memtables of %d bytes are flushed: %v", memtable, flushed)
+		}
+	}
+}

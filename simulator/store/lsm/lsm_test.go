@@ -468,3 +468,23 @@ func TestDirectoryInUseIsRefused(t *testing.T) {
 		t.Error("opened twice")
 	}
 }
+
+func TestAGrownDatabaseFlushesOnlyWhenItsMemtableIsFull(t *testing.T) {
+	const memtable = 2 << 20
+	for _, grown := range []bool{false, true} {
+		d := open(t, Options{MemtableBytes: memtable})
+		if grown {
+			if err := d.Grow(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range memtable / 4 / 1024 {
+			if err := d.Set(row(i), make([]byte, 1024-nodeBytes-len(row(i)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := d.Stats().Work.Flushes; got > 0 == grown {
+			t.Errorf("%d flushes of a database that was grown: %v", got, grown)
+		}
+	}
+}

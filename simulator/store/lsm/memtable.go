@@ -124,6 +124,16 @@ func (d *DB) reserve(key, value []byte) (int64, error) {
 	return n, nil
 }
 
+// Grow brings the memtable to its full size at once, where nothing has been put
+// yet. A database that is not told to does so at the price of a flush, when the
+// small arena that Pebble begins with is full.
+func (d *DB) Grow() error {
+	if d.broken != nil || d.mem.entries > 0 || d.mem.arena >= d.mem.largest {
+		return d.broken
+	}
+	return d.grow()
+}
+
 // grow brings the empty memtable to its full size. A batch of nearly half of that
 // makes Pebble rotate to an arena in which it fits; flushing that one more than
 // half full doubles the next, flushing it less full keeps the size. The memtable
