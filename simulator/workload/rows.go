@@ -109,6 +109,7 @@ func (m *maker) eventMs(arrivedMs int64, s *situation) int64 {
 	if s.Frozen {
 		arrivedMs = min(arrivedMs, s.frozenMs)
 	}
+	lateMs += float64(max(s.DelayMs, 0))
 	return arrivedMs - int64(min(lateMs, maxLateMs))
 }
 
