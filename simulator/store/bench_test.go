@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stategauge/stategauge/simulator/seed"
+	"github.com/stategauge/stategauge/simulator/store/lsm"
 )
 
 // shape is what a batch does to the stores of one operator.
@@ -92,4 +94,58 @@ func BenchmarkBatches(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "batches/s")
 		})
 	}
+}
+
+// BenchmarkReadAndWriteVersusEngine compares a read and a write of a store, which
+// is counted, tracked and logged, with two reads and a write of the database
+// below it.
+func BenchmarkReadAndWriteVersusEngine(b *testing.B) {
+	const rows, group = 10_000, 1000
+	r := newLoadRig(b, "4.3", shape{1, rows, 0, changelogOn()})
+	shared := lsm.NewShared(8 << 20)
+	defer shared.Close()
+	db, err := lsm.Open(lsm.Options{FS: r.fs, Dir: "peer", Shared: shared, Uncharged: true})
+	r.must(err)
+	defer db.Close()
+	for i := range rows {
+		r.must(db.Set(r.row(uint64(i)), r.value))
+	}
+	rng := seed.New(1)
+	var ours, theirs time.Duration
+	for b.Loop() {
+		start := time.Now()
+		s := r.stores[0]
+		r.must(s.Load(r.version))
+		for range group {
+			k := r.row(rng.Uint64N(rows))
+			if _, _, err := s.Get(0, k); err != nil {
+				b.Fatal(err)
+			}
+			if err := s.Put(0, k, r.value); err != nil {
+				b.Fatal(err)
+			}
+		}
+		r.must(s.Commit())
+		r.version++
+		middle := time.Now()
+		for range group {
+			k := r.row(rng.Uint64N(rows))
+			for range 2 {
+				if _, _, err := db.Get(k); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := db.Set(k, r.value); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if r.version%10 == 0 {
+			_, err := db.Flush()
+			r.must(err)
+		}
+		ours += middle.Sub(start)
+		theirs += time.Since(middle)
+	}
+	b.ReportMetric(ours.Seconds()/theirs.Seconds(), "x_peer")
+	b.ReportMetric(float64(ours.Nanoseconds())/float64(b.N*group), "ns/row")
 }

@@ -26,6 +26,7 @@ func (s *rocksDB) Commit() error {
 	version := s.loaded + 1
 	if err := s.commit(version); err != nil {
 		s.loaded, s.content = none, none
+		s.dropQueued() // it may be of this version, which does not exist
 		return fmt.Errorf("commit version %d of store %s: %w", version, s.id, err)
 	}
 	s.loaded, s.content, s.dirty = version, version, false

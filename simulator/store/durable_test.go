@@ -288,3 +288,28 @@ func TestStoresWorkOnARealDisk(t *testing.T) {
 	r.must(r.store(0).Load(5))
 	r.check(0, 5)
 }
+
+func TestTablesOfALaterRunHaveOtherNames(t *testing.T) {
+	r := newRig(t, "4.3.0", 1, nil)
+	tables := func() int {
+		names, err := r.fs.List(r.fs.PathJoin(r.ckpt.State(0, 0, "default").Path(), "SSTs"))
+		r.must(err)
+		ids := map[string]bool{}
+		for _, name := range names {
+			_, id, _ := strings.Cut(name, "-")
+			ids[id] = true
+		}
+		return len(ids)
+	}
+	for run := range 3 {
+		for range 3 {
+			r.batch(0, false, puts(0, 3, 5)...)
+		}
+		r.must(r.x.Lose())
+		r.salt = 0 // as a process does that starts over
+		r.start()
+		if got := tables(); got < 3*(run+1) {
+			t.Errorf("%d names after %d runs", got, run+1)
+		}
+	}
+}

@@ -42,6 +42,40 @@ func TestADamagedSnapshotIsRepairedFromSpark42On(t *testing.T) {
 	}
 }
 
+// A table that is missing is found only after others were fetched.
+func TestASnapshotWithoutATableIsRepaired(t *testing.T) {
+	r := newRig(t, "4.3.0", 1, changelogOn(confPrefix+"minDeltasForSnapshot", "2"))
+	for b := range 7 {
+		r.batch(0, false, puts(b*3, 5, 10)...)
+		_, err := r.x.Maintain()
+		r.must(err)
+	}
+	dir := r.ckpt.State(0, 0, "default")
+	newest, err := dir.Snapshot(6, "")
+	r.must(err)
+	last := newest.SSTs[len(newest.SSTs)-1]
+	if len(newest.SSTs) < 2 {
+		t.Fatal("the snapshot has one table only")
+	}
+	for _, lost := range []bool{true, false} { // on a new executor, and where older files are still there
+		r.must(r.fs.Rename(r.fs.PathJoin(dir.Path(), "SSTs", last.DFS), "elsewhere"))
+		if lost {
+			r.must(r.x.Lose())
+			r.start()
+		}
+		f := r.batch(0, false, puts(0, 1, 3)...)
+		if f.Custom[event.RocksDBNumSnapshotsAutoRepaired] != 1 {
+			t.Errorf("not repaired, lost executor: %v", lost)
+		}
+		r.must(r.fs.Rename("elsewhere", r.fs.PathJoin(dir.Path(), "SSTs", last.DFS)))
+		r.must(r.store(0).Load(r.version(0)))
+		r.check(0, r.version(0))
+		r.must(r.store(0).Load(r.version(0) - 1))
+		r.check(0, r.version(0)-1)
+		r.must(r.store(0).Abort())
+	}
+}
+
 func TestDamageThatNothingRepairsIsAnError(t *testing.T) {
 	r := newRig(t, "4.3.0", 1, nil)
 	for range 3 {

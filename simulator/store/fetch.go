@@ -19,10 +19,12 @@ func (s *rocksDB) follow(p plan, version int64) error {
 	}
 	dir := s.newDir("db")
 	if err := s.fetch(p, old, dir); err != nil {
+		s.abandon(old, dir)
 		return err
 	}
 	m := s.x.o.Meter.Begin(device.StepOpen)
 	if err := s.openDB(dir); err != nil {
+		s.abandon(old, dir)
 		return err
 	}
 	s.spend(device.StepOpen, m, device.Work{Files: int64(len(s.tables))})
@@ -42,6 +44,18 @@ func (s *rocksDB) follow(p plan, version int64) error {
 	}
 	s.content, s.dirty = version, false
 	return nil
+}
+
+// abandon deletes local files after a load that failed half way: what the store
+// knows of its tables is no longer what lies in any one folder.
+func (s *rocksDB) abandon(dirs ...string) {
+	s.tables, s.dbDir = make(map[string]table), ""
+	for _, dir := range dirs {
+		if dir != "" {
+			// A leftover on the local disk is no loss: it goes with the executor.
+			_ = s.x.o.FS.RemoveAll(dir)
+		}
+	}
 }
 
 func (s *rocksDB) closeDB() error {

@@ -47,6 +47,7 @@ func (s *rocksDB) LoadReadWrite(version int64) error {
 
 func (s *rocksDB) load(version int64, write bool) error {
 	s.x.blur()
+	s.reseed(version)
 	s.loads = loadFigures{took: s.unloading}
 	s.unloading = 0
 	if s.loaded != version {

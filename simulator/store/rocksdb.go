@@ -108,7 +108,6 @@ func newRocksDB(x *Executor, id ID, families []Family) (*rocksDB, error) {
 	}
 	s.fig.LastUploaded = none
 	s.fig.Custom.Clear()
-	s.ids = seed.New(x.o.Seed, seed.ForIDs, x.o.Salt, uint64(x.o.ID), uint64(id.Operator), uint64(id.Partition), hashName(id.Name))
 	name := strconv.Itoa(id.Operator) + "-" + strconv.Itoa(id.Partition) + "-" + strings.ReplaceAll(id.Name, "/", "_")
 	s.dir = x.o.FS.PathJoin(x.o.Dir, name)
 	if err := x.o.FS.MkdirAll(s.dir, 0o755); err != nil {
@@ -118,6 +117,14 @@ func newRocksDB(x *Executor, id ID, families []Family) (*rocksDB, error) {
 		s.shared = lsm.NewShared(x.cacheBytes())
 	}
 	return s, nil
+}
+
+// reseed begins the ids of a batch. The version is part of their seed: a query
+// that goes on from a checkpoint must not give a table the name of an older one,
+// even where its driver calls itself the same.
+func (s *rocksDB) reseed(version int64) {
+	o := &s.x.o
+	s.ids = seed.New(o.Seed, seed.ForIDs, o.Salt, uint64(o.ID), uint64(s.id.Operator), uint64(s.id.Partition), hashName(s.id.Name), uint64(version))
 }
 
 // hashName folds a name into a part of a seed.
