@@ -109,6 +109,18 @@ func (q *query) retake(o *checkpoint.Offsets) error {
 		}
 	}
 	q.planned = &plan{replay: true}
+	return q.correctOffsets(o)
+}
+
+// correctOffsets writes the offsets of a planned batch again where a source could
+// not read just what had been planned, as a folder whose old files are gone.
+func (q *query) correctOffsets(o *checkpoint.Offsets) error {
+	for i := range q.takes {
+		if logged(q.takes[i].End) != o.Sources[i] {
+			_, err := q.writeOffsets()
+			return err
+		}
+	}
 	return nil
 }
 
@@ -214,7 +226,7 @@ func (q *query) finish(f *fault.State, p *phases, r *rng) error {
 	q.noData = q.wm.advance() && q.wantsNoData() || q.always()
 	q.sayProgress(f, took, r)
 	q.lastStart, q.lastTook = ms(start), took
-	q.gc += took / 50 * time.Duration(len(q.execs)) // an ordinary heap spends some two percent
+	q.gc += time.Duration(float64(took) * q.gcShare() * float64(len(q.execs)))
 	q.idle.executed()
 	q.idleFrom, q.planned = -1, nil
 	for i := range q.takes {

@@ -3,6 +3,7 @@ package simulator
 import (
 	"errors"
 	"io"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -172,5 +173,28 @@ func TestInitialRowsAreThereFromTheFirstBatchOn(t *testing.T) {
 	})
 	if last != 21 {
 		t.Errorf("the last batch is %d", last)
+	}
+}
+
+func TestLiveModeWorksOnARealDiskAndLeavesItClean(t *testing.T) {
+	text := replaced(replaced(stateful, "VERSION", "4.1"), "CHANGELOG", "true")
+	dir := t.TempDir()
+	s := start(t, parse(t, replaced(text, "FAULT", "restart")), Options{
+		Seed: 8, Batches: 16, FS: vfs.Default, Dir: dir + "/checkpoint", Live: true, LocalDir: dir + "/local",
+	})
+	n := 0
+	batches(t, play(t, s, all), func(_ *played, b *event.Batch) {
+		n++
+		checkPhases(t, b)
+		if d, _ := b.DurationMs(); d > 60_000 {
+			t.Errorf("batch %d took %v ms", b.ID, d)
+		}
+	})
+	if err := s.Close(); err != nil || n != 16 {
+		t.Fatalf("%d batches, then %v", n, err)
+	}
+	left, err := vfs.Default.List(dir + "/local/query-1")
+	if err != nil && !errors.Is(err, os.ErrNotExist) || len(left) > 0 {
+		t.Errorf("left on the local disk: %v, %v", left, err)
 	}
 }

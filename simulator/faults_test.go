@@ -224,6 +224,7 @@ func TestHeartbeatsTellALongBatchFromADeadDriver(t *testing.T) {
 
 func TestHeartbeatsComeEveryThirtySecondsWhileAQueryRuns(t *testing.T) {
 	ms := withFaults(t, "true", nil, "kind: outage, from_batch: 8, for: 30m")
+	checkOrder(t, ms)
 	var last int64
 	decoded(t, ms, func(m *played, e *event.Event) {
 		if e.Kind != event.KindHeartbeat {

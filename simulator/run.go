@@ -97,7 +97,7 @@ func (q *query) resumeFrom(committed int64, commit *checkpoint.Commit, clock boo
 		return err
 	}
 	q.wm.reset(commit.NextWatermarkMs, last.WatermarkMs)
-	q.noData = commit.NextWatermarkMs > last.WatermarkMs
+	q.noData = commit.NextWatermarkMs > last.WatermarkMs && q.wantsNoData() || q.always()
 	if clock {
 		q.now = max(q.now, fromMs(last.TimestampMs))
 		q.arrive(ms(q.now))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stategauge/stategauge/event"
+	"github.com/stategauge/stategauge/simulator/scenario"
 	"github.com/stategauge/stategauge/simulator/seed"
 	"github.com/stategauge/stategauge/simulator/spark"
 )
@@ -17,7 +18,11 @@ type sender struct {
 	queries []running // sorted by when they came
 	execs   spark.Executors
 	conf    []spark.KV
+	shares  []share // by query
 }
+
+// share is what one query has of its application's executors.
+type share struct{ execs, lost, gcMs int64 }
 
 // running is a query of an application whose run has not ended.
 type running struct {
@@ -47,12 +52,23 @@ func (s *Simulation) sender(q *query, m *message) *sender {
 	return x
 }
 
-// executors is what the listener knows of them when m is sent.
-func (s *Simulation) executors(m *message) spark.Executors {
-	c := &s.sc.Cluster
-	return spark.Executors{
-		Count: int64(m.execs), Cores: int64(m.execs * c.Cores), GCTimeMs: m.gcMs, MemoryBytes: int64(c.Memory),
-		OverheadBytes: int64(c.Overhead), Losses: m.lostExecs,
+// count takes what a message says of its query's executors into what the listener
+// knows of all.
+func (x *sender) count(query int, m *message, c *scenario.Cluster) {
+	for len(x.shares) <= query {
+		x.shares = append(x.shares, share{})
+	}
+	mine := &x.shares[query]
+	mine.lost, mine.gcMs = m.lostExecs, m.gcMs
+	if m.execs > 0 { // between two runs the executors of the last one idle
+		mine.execs = int64(m.execs)
+	}
+	x.execs = spark.Executors{MemoryBytes: int64(c.Memory), OverheadBytes: int64(c.Overhead)}
+	for _, s := range x.shares {
+		x.execs.Count += s.execs
+		x.execs.Cores += s.execs * int64(c.Cores)
+		x.execs.Losses += s.lost
+		x.execs.GCTimeMs += s.gcMs
 	}
 }
 
@@ -61,19 +77,23 @@ func (x *sender) follow(query int, m *message) {
 	at := slices.IndexFunc(x.queries, func(r running) bool { return r.query == query && r.run == m.run })
 	switch gone := m.endsApp || m.kind == event.KindTerminated; {
 	case m.kind == event.KindStarted && at < 0:
+		if len(x.queries) == 0 {
+			x.out.SkipHeartbeats(m.atMs) // nothing ran until now
+		}
 		x.queries = append(x.queries, running{query, m.id, m.run})
 	case gone && at >= 0:
 		x.queries = slices.Delete(x.queries, at, at+1)
 	}
 }
 
-// beat returns the next heartbeat that is due before a message of any query is
-// sent, or nil. nextOf tells what each query says next.
-func (x *sender) beat(dst []byte, beforeMs int64, nextOf func(query int) *message) []byte {
+// due reports whether a heartbeat falls due before a moment.
+func (x *sender) due(beforeMs int64) bool {
+	return len(x.queries) > 0 && x.out.NextHeartbeat() < beforeMs
+}
+
+// beat writes the heartbeat that is due. nextOf tells what each query says next.
+func (x *sender) beat(dst []byte, nextOf func(query int) *message) []byte {
 	due := x.out.NextHeartbeat()
-	if due >= beforeMs || len(x.queries) == 0 {
-		return nil
-	}
 	active := make([]spark.Active, 0, len(x.queries))
 	for _, r := range x.queries {
 		next := nextOf(r.query)

@@ -118,24 +118,26 @@ func (s *Simulation) first() (*query, error) {
 	return best, nil
 }
 
-// heartbeat returns a heartbeat that is due before m.
+// heartbeat returns the first heartbeat that is due before m, of any listener.
 func (s *Simulation) heartbeat(m *message) *Message {
-	if !s.wrapped {
-		return nil
-	}
+	var first *sender
 	for _, x := range s.senders {
 		if m.quietFromMs >= 0 && x.app == m.app && x.out.NextHeartbeat() > m.quietFromMs {
 			x.out.SkipHeartbeats(m.atMs)
-			continue
 		}
-		at := x.out.NextHeartbeat()
-		if data := x.beat(s.text[:0], m.atMs, s.nextOf); data != nil {
-			s.text = data
-			s.message = Message{AtMs: at, Query: x.queries[0].query, QueryID: x.queries[0].id, Kind: event.KindHeartbeat, Batch: event.Absent, Data: data}
-			return &s.message
+		if x.due(m.atMs) && (first == nil || x.out.NextHeartbeat() < first.out.NextHeartbeat()) {
+			first = x
 		}
 	}
-	return nil
+	if first == nil {
+		return nil
+	}
+	at := first.out.NextHeartbeat()
+	s.text = first.beat(s.text[:0], s.nextOf)
+	s.message = Message{
+		AtMs: at, Query: first.queries[0].query, QueryID: first.queries[0].id, Kind: event.KindHeartbeat, Batch: event.Absent, Data: s.text,
+	}
+	return &s.message
 }
 
 // nextOf is what a query says next, nil if nothing more.
@@ -165,7 +167,7 @@ func (s *Simulation) send(q *query, m *message) *Message {
 func (s *Simulation) wrap(q *query, m *message) []byte {
 	x := s.sender(q, m)
 	x.follow(q.index, m)
-	x.execs = s.executors(m)
+	x.count(q.index, m, &s.sc.Cluster)
 	var data []byte
 	switch m.lost {
 	case sendFailed:

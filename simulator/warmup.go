@@ -3,6 +3,9 @@ package simulator
 import (
 	"math"
 	"time"
+
+	"github.com/stategauge/stategauge/event"
+	"github.com/stategauge/stategauge/simulator/spark"
 )
 
 // What the first batch of a run takes longer than the others: the JVM loads
@@ -31,6 +34,25 @@ func (q *query) warmth(r *rng) warmUp {
 		commit: r.about(coldCommit, 0.5), rest: r.about(coldRest, 0.6),
 	}
 }
+
+// gcShare is the share of their time that executors spend collecting garbage: two
+// percent of an ordinary heap, and more as state fills it.
+func (q *query) gcShare() float64 {
+	if q.conf.Provider != spark.HDFS {
+		return ordinaryGC
+	}
+	var state float64
+	for i := range q.progress.Operators {
+		state += q.progress.Operators[i].Values[event.MemoryUsedBytes]
+	}
+	full := min(1, state/(float64(q.sc.Cluster.Memory)*float64(len(q.execs))))
+	return ordinaryGC + fullGC*full*full
+}
+
+const (
+	ordinaryGC = 0.02
+	fullGC     = 0.4 // beyond that, with nothing but state on the heap
+)
 
 // cpuFactor is how much slower code still runs in a batch of a new run.
 func (q *query) cpuFactor() float64 {
