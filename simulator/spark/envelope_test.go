@@ -23,7 +23,7 @@ var kinds = map[string]event.Kind{
 }
 
 func newReplaySender(t testing.TB, o object) *replaySender {
-	app := decode(t, o["app"])
+	app := parsed(t, o["app"])
 	v, err := ParseVersion(app.text(t, "sparkVersion"))
 	if err != nil {
 		t.Fatal(err)
@@ -37,14 +37,14 @@ func (r *replaySender) rewrite(t testing.TB, o object) string {
 	r.seq, r.dropped = o.whole(t, "seq", 0)-1, o.whole(t, "dropped", 0)
 	x := r.executors
 	if o["executors"] != nil {
-		d := decode(t, o["executors"])
+		d := parsed(t, o["executors"])
 		x = Executors{
 			d.whole(t, "count", 0), d.whole(t, "cores", 0), d.whole(t, "gcTimeMs", 0),
 			d.whole(t, "memoryBytes", 0), d.whole(t, "overheadBytes", -1), d.whole(t, "losses", 0),
 		}
 	}
 	kind := kinds[o.text(t, "type")]
-	inner := decode(t, o["event"])
+	inner := parsed(t, o["event"])
 	if kind == event.KindHeartbeat {
 		r.beatMs = o.time(t, "at")
 		var active []Active
@@ -69,7 +69,7 @@ func pairs(t testing.TB, raw json.RawMessage) (out []KV) {
 	if raw == nil {
 		return nil
 	}
-	values := decode(t, raw)
+	values := parsed(t, raw)
 	for _, m := range regexp.MustCompile(`"(spark[^"]+)":`).FindAllSubmatch(raw, -1) {
 		out = append(out, KV{string(m[1]), values.text(t, string(m[1]))})
 	}
@@ -81,7 +81,7 @@ func TestEveryCapturedEnvelopeIsWrittenAgainToTheByte(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			senders := map[string]*replaySender{}
 			for _, line := range s.lines {
-				o := decode(t, line)
+				o := parsed(t, line)
 				id := o.text(t, "sender")
 				if senders[id] == nil {
 					senders[id] = newReplaySender(t, o)
@@ -98,7 +98,7 @@ func TestEveryCapturedEnvelopeIsWrittenAgainToTheByte(t *testing.T) {
 // were replaced by longer ones after the capture.
 func shortened(t testing.TB, o object, line []byte) string {
 	t.Helper()
-	text := decode(t, o["event"])
+	text := parsed(t, o["event"])
 	if text["exception"] == nil {
 		return string(line)
 	}
@@ -112,7 +112,7 @@ func TestSettingsToldAreThoseOfTheCapturedRuns(t *testing.T) {
 	compared := 0
 	for _, s := range capturedStreams(t, true) {
 		for _, line := range s.lines {
-			o := decode(t, line)
+			o := parsed(t, line)
 			if o["conf"] == nil {
 				continue
 			}
@@ -218,7 +218,7 @@ func TestTextsSurviveTheListenersNotation(t *testing.T) {
 
 func TestLongExceptionsAreCut(t *testing.T) {
 	long := strings.Repeat("é", maxException-1) + "🜁 and more"
-	got := decode(t, AppendListenerTerminated(nil, &Terminated{Exception: long})).text(t, "exception")
+	got := parsed(t, AppendListenerTerminated(nil, &Terminated{Exception: long})).text(t, "exception")
 	if n := len(utf16.Encode([]rune(got))); n != maxException-1 {
 		t.Errorf("%d units are left", n)
 	}

@@ -48,7 +48,7 @@ func TestTheLoserOfACheckpointSaysWhatTheCapturedOneSaid(t *testing.T) {
 			}
 			f := Failure{Kind: ConcurrentUpdate, Batch: 67}
 			got, _ := f.Exception(s.version)
-			want := decode(t, line).text(t, "exception")
+			want := parsed(t, line).text(t, "exception")
 			for range 2 {
 				var a, b string
 				a, got, _ = strings.Cut(got, "\n")

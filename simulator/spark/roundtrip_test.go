@@ -19,7 +19,7 @@ import (
 // object is a JSON object whose values are kept as they were written.
 type object map[string]json.RawMessage
 
-func decode(t testing.TB, data []byte) object {
+func parsed(t testing.TB, data []byte) object {
 	t.Helper()
 	var o object
 	if err := json.Unmarshal(data, &o); err != nil {
@@ -88,14 +88,14 @@ func (o object) list(t testing.TB, key string) (out []object) {
 // fill makes a Progress of a captured one by its JSON alone.
 func fill(t testing.TB, line []byte) *Progress {
 	t.Helper()
-	o := decode(t, line)
+	o := parsed(t, line)
 	p := &Progress{
 		ID: o.text(t, "id"), RunID: o.text(t, "runId"), Name: o.text(t, "name"),
 		StartMs: o.time(t, "timestamp"), BatchID: o.whole(t, "batchId", 0), DurationMs: o.whole(t, "batchDuration", 0),
 		InputRows: o.whole(t, "numInputRows", 0),
 		InputRate: o.number(t, "inputRowsPerSecond"), ProcessRate: o.number(t, "processedRowsPerSecond"),
 	}
-	d := decode(t, o["durationMs"])
+	d := parsed(t, o["durationMs"])
 	p.Phases = Phases{
 		TriggerExecution: d.whole(t, "triggerExecution", -1), LatestOffset: d.whole(t, "latestOffset", -1),
 		WalCommit: d.whole(t, "walCommit", -1), GetBatch: d.whole(t, "getBatch", -1),
@@ -109,7 +109,7 @@ func fill(t testing.TB, line []byte) *Progress {
 	for _, s := range o.list(t, "sources") {
 		p.Sources = append(p.Sources, fillSource(t, s))
 	}
-	sink := decode(t, o["sink"])
+	sink := parsed(t, o["sink"])
 	p.Sink = Sink{Description: sink.text(t, "description"), OutputRows: sink.whole(t, "numOutputRows", 0)}
 	return p
 }
@@ -119,7 +119,7 @@ func fillEventTime(t testing.TB, o object) (e EventTime) {
 	if o["eventTime"] == nil {
 		return e
 	}
-	at := decode(t, o["eventTime"])
+	at := parsed(t, o["eventTime"])
 	e.HasWatermark = true
 	e.WatermarkMs = at.time(t, "watermark")
 	if at["max"] == nil {
@@ -139,7 +139,7 @@ func fillOperator(t testing.TB, o object) Operator {
 			out.Values[id] = o.number(t, key)
 		}
 	}
-	custom := decode(t, o["customMetrics"])
+	custom := parsed(t, o["customMetrics"])
 	for key := range custom {
 		if id, ok := event.ByKey(event.ScopeOperator, []byte(key)); ok {
 			out.Values[id] = custom.number(t, key)
@@ -169,7 +169,7 @@ func fillSource(t testing.TB, o object) Source {
 		Rows: o.whole(t, "numInputRows", 0), InputRate: o.number(t, "inputRowsPerSecond"), ProcessRate: o.number(t, "processedRowsPerSecond"),
 	}
 	if o["metrics"] != nil {
-		m := decode(t, o["metrics"])
+		m := parsed(t, o["metrics"])
 		for key := range m {
 			s.Metrics = append(s.Metrics, KV{key, m.text(t, key)})
 		}
@@ -191,7 +191,7 @@ func squeeze(t testing.TB, line []byte) string {
 // rewrite writes a captured bare event again.
 func rewrite(t testing.TB, line []byte, v event.Version) string {
 	t.Helper()
-	o := decode(t, line)
+	o := parsed(t, line)
 	id, run := o.text(t, "id"), o.text(t, "runId")
 	switch {
 	case o["batchId"] != nil:
