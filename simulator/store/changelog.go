@@ -140,7 +140,7 @@ func openChangelog(data []byte) (*changelogReader, error) {
 	}
 	raw, err := snappy.Decode(nil, data)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %v", errChangelog, err)
+		return nil, fmt.Errorf("%w: %w", errChangelog, err)
 	}
 	r := &changelogReader{rest: raw}
 	return r, r.header()
@@ -168,7 +168,7 @@ func (r *changelogReader) header() error {
 		return err
 	}
 	if err := json.Unmarshal(line, &r.lineage); err != nil {
-		return fmt.Errorf("%w: lineage: %v", errChangelog, err)
+		return fmt.Errorf("%w: lineage: %w", errChangelog, err)
 	}
 	return nil
 }
