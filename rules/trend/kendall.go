@@ -79,15 +79,15 @@ func ties(sorted []float64) (pairs, term int64) {
 // tieWeight is what a group of t equal values takes from 18 times the variance.
 func tieWeight(t int64) int64 { return t * (t - 1) * (2*t + 5) }
 
-// rankSum is S of a ring's points, kept exact as points come and go. A nil
-// rankSum keeps nothing.
-type rankSum struct {
+// pairSum is S of a ring's points, kept exact as points come and go. A nil
+// pairSum keeps nothing.
+type pairSum struct {
 	s       int64
 	tieTerm int64
 }
 
 // add counts v, which is about to become the newest point of r.
-func (k *rankSum) add(r *ring, v float64) {
+func (k *pairSum) add(r *ring, v float64) {
 	if k == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (k *rankSum) add(r *ring, v float64) {
 }
 
 // remove uncounts v, which was the oldest point of r until now.
-func (k *rankSum) remove(r *ring, v float64) {
+func (k *pairSum) remove(r *ring, v float64) {
 	if k == nil {
 		return
 	}
@@ -107,11 +107,11 @@ func (k *rankSum) remove(r *ring, v float64) {
 }
 
 // recount starts afresh from the points of r, after blocks were folded.
-func (k *rankSum) recount(r *ring) {
+func (k *pairSum) recount(r *ring) {
 	if k == nil {
 		return
 	}
-	*k = rankSum{}
+	*k = pairSum{}
 	n := r.n
 	for r.n = 0; r.n < n; r.n++ {
 		k.add(r, r.vals[r.at(r.n)])

@@ -14,6 +14,10 @@ type Scratch struct {
 	index                  []int     // where the kept points stood
 	residual, adjusted     []float64
 	sorted, merge, pick    []float64
+	order                  []int32 // places by size, see rank
+	ranks, ranksB, ranksC  []float64
+	ranksT                 []float64
+	spikes                 []int // places of outliers, see Spikes
 }
 
 // medianInPlace returns the median of v, the mean of the middle two for an even

@@ -46,7 +46,7 @@ type ring struct {
 	lastMs    int64
 	elapsedMs int64
 	started   bool
-	rank      *rankSum // nil where nobody asks for S
+	rank      *pairSum // nil where nobody asks for S
 }
 
 func newRing(s Span, limit int) ring {

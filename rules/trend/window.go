@@ -9,7 +9,7 @@ package trend
 // unless it is given one.
 type Window struct {
 	ring    ring
-	rank    rankSum
+	rank    pairSum
 	scratch *Scratch
 }
 
