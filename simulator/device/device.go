@@ -21,7 +21,7 @@ const (
 	StepFlush                  // memtable to SST: BytesOut, Files
 	StepCompact                // compaction inside the commit: BytesIn, BytesOut
 	StepBackground             // compaction outside of it: BytesIn, BytesOut
-	StepCheckpoint             // hard links on local disk: Files
+	StepCheckpoint             // hard links on local disk, and a manifest and a folder made durable: Files
 	StepZip                    // packing small files: BytesIn
 	StepUpload                 // files to the checkpoint store: Requests, RemoteOut
 	StepChangelog              // one changelog file to the checkpoint store: Requests, RemoteOut

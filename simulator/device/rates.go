@@ -7,6 +7,7 @@ type rates struct {
 	code            bool    // rows are the user's code as well
 	diskIn, diskOut float64 // disk: per byte
 	file, miss      float64 // disk: per Files, CacheMisses
+	call            float64 // disk: per call
 	entry           float64 // CPU: per Files listed
 	remote          func(n *Node, w Work) float64
 }
@@ -17,7 +18,7 @@ func (r *rates) cpu(w Work) float64 {
 }
 
 func (r *rates) disk(w Work) float64 {
-	return r.diskIn*float64(w.BytesIn) + r.diskOut*float64(w.BytesOut) +
+	return r.call + r.diskIn*float64(w.BytesIn) + r.diskOut*float64(w.BytesOut) +
 		r.file*float64(w.Files) + r.miss*float64(w.CacheMisses)
 }
 
@@ -37,7 +38,7 @@ func (m *Model) rates() [NumSteps]rates {
 		StepFlush:      {base: float64(m.FlushBase), byteOut: sst, diskOut: diskByte, file: fsync},
 		StepCompact:    merge,
 		StepBackground: merge,
-		StepCheckpoint: {file: float64(m.Link)},
+		StepCheckpoint: {call: 2 * fsync, file: float64(m.Link)},
 		StepZip:        {byteIn: float64(m.ZipByte) / 1000},
 		StepUpload:     {remote: storeRequests},
 		StepChangelog:  {remote: storeRequests},

@@ -32,6 +32,34 @@ func (s *rocksDB) count() {
 	s.now.cacheMisses += c.Misses
 }
 
+// countGet takes over the lookups of a read. RocksDB keeps indexes and filters
+// with its table readers unless memory is bounded, so that only the data block
+// counts: it is the last one looked up, and only where the key was found.
+func (s *rocksDB) countGet(found bool) {
+	if s.shared == nil {
+		return
+	}
+	c := s.db.End()
+	switch {
+	case !found || c.Hits+c.Misses == 0:
+	case c.Misses > 0:
+		s.now.cacheMisses++
+	default:
+		s.now.cacheHits++
+	}
+}
+
+// countScan takes over the lookups of a scan, without those of each table's index
+// where that is no block of the cache's.
+func (s *rocksDB) countScan() {
+	c := s.db.End()
+	if s.shared != nil {
+		c.Hits -= min(c.Hits, s.seen.SSTFiles)
+	}
+	s.now.cacheHits += c.Hits
+	s.now.cacheMisses += c.Misses
+}
+
 // ready refuses work on a store without a loaded version.
 func (s *rocksDB) ready() error {
 	if s.loaded == none || s.db == nil {
@@ -75,6 +103,7 @@ func (s *rocksDB) get(key []byte) ([]byte, bool, error) {
 	m := s.begin(device.StepGet)
 	value, found, err := s.db.Get(key)
 	s.live.get += s.end(device.StepGet, m)
+	s.countGet(found)
 	s.now.gets++
 	s.now.getBytes += int64(len(value))
 	return value, found, err
@@ -220,7 +249,7 @@ func (s *rocksDB) Scan(family byte, from, to []byte, visit func(key, value []byt
 		return visit(key, value)
 	})
 	s.live.scan += s.end(device.StepScan, m)
-	s.count()
+	s.countScan()
 	s.now.scanMisses += s.now.cacheMisses - before
 	return err
 }

@@ -99,6 +99,11 @@ func (x *Executor) cacheBytes() int64 {
 	return n
 }
 
+// roomy tells that the cap on memory is far above what simulated stores take:
+// then their memtables, whose real size has nothing to do with RocksDB's, leave
+// the cache alone.
+func (x *Executor) roomy() bool { return x.o.Conf.MaxMemoryBytes > maxCacheBytes }
+
 // SetMeter replaces the meter, e.g. by that of another batch.
 func (x *Executor) SetMeter(m device.Meter) { x.o.Meter = m }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stategauge/stategauge/simulator/checkpoint"
 	"github.com/stategauge/stategauge/simulator/device"
 )
 
@@ -120,7 +121,9 @@ func (s *rocksDB) uuid() string {
 // reload gets a version that is not taken for loaded.
 func (s *rocksDB) reload(version int64) error {
 	if s.stands(version) {
-		s.pretend(version)
+		if err := s.pretend(version); err != nil {
+			return err
+		}
 		s.countFrom(s.inRemote)
 		return nil
 	}
@@ -165,16 +168,25 @@ func (s *rocksDB) countFrom(from int64) {
 // stands tells whether loading a version from the checkpoint would only bring
 // back what the database holds.
 func (s *rocksDB) stands(version int64) bool {
-	return s.db != nil && s.content == version && !s.dirty && s.base == s.inRemote &&
-		!s.damaged(s.base) && s.x.o.Conf.CheckpointFormat != 2
+	if s.db == nil || s.content != version || s.dirty || s.base != s.inRemote || s.damaged(s.base) || s.x.o.Conf.CheckpointFormat == 2 {
+		return false
+	}
+	// Another run may have written the version too.
+	return len(s.logs) == 0 || s.isOwn(checkpoint.StateFile{Version: version, Kind: checkpoint.KindChangelog})
 }
 
 func (s *rocksDB) damaged(version int64) bool {
 	return version > 0 && s.faults.Damaged != nil && s.faults.Damaged(s.id, version)
 }
 
-// pretend charges the load of a version that stands.
-func (s *rocksDB) pretend(version int64) {
+// pretend charges the load of a version that stands. Tables of the snapshot that
+// a compaction has replaced since are gone from the local disk and fetched again;
+// the same compaction then replaces them once more.
+func (s *rocksDB) pretend(version int64) error {
+	here, err := s.db.Tables()
+	if err != nil {
+		return err
+	}
 	meter := s.x.o.Meter
 	m := meter.Begin(device.StepList)
 	s.spend(device.StepList, m, device.Work{Requests: 1, Files: version - s.oldest + 1})
@@ -183,7 +195,7 @@ func (s *rocksDB) pretend(version int64) {
 		s.loads.fetched = true
 		w := device.Work{Requests: 1, RemoteIn: s.synced.zipSize}
 		for name, t := range s.tables {
-			if s.reusable(t, s.base) {
+			if s.reusable(t, s.base) && here[name] {
 				sync.reused++
 				continue
 			}
@@ -207,6 +219,7 @@ func (s *rocksDB) pretend(version int64) {
 		s.loads.replay += s.spend(device.StepReplay, m, device.Work{Ops: l.records, RemoteIn: l.bytes, Requests: 1})
 	}
 	s.loads.replayed = int64(len(s.logs))
+	return nil
 }
 
 // reusable tells whether a local table can stand for the one in the checkpoint

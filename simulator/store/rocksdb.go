@@ -53,6 +53,8 @@ type rocksDB struct {
 	oldest       int64 // version in the checkpoint, as far as known; 0: not known
 
 	changes changelog
+	own     ownVersion
+	recount bool        // replay counts rows
 	lineage []versionID // since the newest snapshot, of checkpoint format 2
 	nextID  string      // of the version to be committed
 
@@ -150,7 +152,7 @@ func (s *rocksDB) setFaults(f *Faults) {
 func (s *rocksDB) openDB(dir string) error {
 	o := lsm.Options{
 		FS: s.x.o.FS, Dir: dir, Shared: s.cache(), BlockBytes: s.x.o.Conf.BlockBytes,
-		MemtableBytes: s.memtableBytes(), Uncharged: s.shared != nil,
+		MemtableBytes: s.memtableBytes(), Uncharged: s.shared != nil || s.x.roomy(),
 	}
 	db, err := lsm.Open(o)
 	if err != nil {

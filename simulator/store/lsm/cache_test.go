@@ -152,3 +152,42 @@ func TestReaderBytesGrowWithData(t *testing.T) {
 		before = s.ReaderBytes
 	}
 }
+
+func TestSettingTheCapacityAgainDropsNothing(t *testing.T) {
+	const rows = 2000
+	shared := newShared(t, 4<<20)
+	d := open(t, Options{Shared: shared, Uncharged: true})
+	readTwice(t, d, rows)
+	held := shared.UsedBytes()
+	for _, capacity := range []int64{4 << 20, 5 << 20, 4 << 20} {
+		shared.SetCapacity(capacity)
+		if got := shared.UsedBytes(); got != held || got == 0 {
+			t.Errorf("capacity %d: %d bytes are cached, want the %d from before", capacity, got, held)
+		}
+	}
+}
+
+func TestCompactionReadsFromFilesOnlyWhatIsNotCached(t *testing.T) {
+	read := func(cached bool) Flushed {
+		d := open(t, Options{Shared: newShared(t, 8<<20), Uncharged: true})
+		for range 2 {
+			fill(t, d, seeded(), 0, 2000, 100)
+			if _, err := d.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if cached {
+			if err := d.Scan(nil, nil, func(_, _ []byte) bool { return true }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return must[Flushed](t)(d.Compact())
+	}
+	cold, warm := read(false), read(true)
+	if cold.CompactRead < cold.CompactWritten || warm.CompactRead > cold.CompactRead/5 {
+		t.Errorf("a compaction read %d bytes of tables that nobody had read, %d of cached ones", cold.CompactRead, warm.CompactRead)
+	}
+	if cold.CompactWritten != warm.CompactWritten {
+		t.Errorf("wrote %d and %d bytes", cold.CompactWritten, warm.CompactWritten)
+	}
+}

@@ -103,6 +103,22 @@ func needed(names []string) []string {
 	})
 }
 
+// Tables returns the names of the tables that belong to the database. The map is
+// the database's own and valid until the next call.
+func (d *DB) Tables() (map[string]bool, error) {
+	if d.broken != nil {
+		return nil, d.broken
+	}
+	if now := d.rec.tables().version; d.names == nil || now != d.namesAt {
+		live, err := d.liveTables()
+		if err != nil {
+			return nil, fmt.Errorf("tables of %s: %w", d.dir, err)
+		}
+		d.names, d.namesAt = live, now
+	}
+	return d.names, nil
+}
+
 // liveTables returns the names of the tables that belong to the database. Those
 // that a compaction has replaced are deleted behind its back, so that chance
 // decides whether they are still there.

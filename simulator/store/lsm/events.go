@@ -92,6 +92,13 @@ func (r *recorder) compactionEnd(info pebble.CompactionInfo) {
 	r.total.CompactWritten += out
 }
 
+// uncache takes back bytes that a compaction did not read from files.
+func (r *recorder) uncache(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.CompactRead -= bytes
+}
+
 func (t *tables) add(files, bytes int64, l0 bool) {
 	t.files += files
 	t.bytes += bytes

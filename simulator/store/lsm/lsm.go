@@ -75,6 +75,8 @@ type DB struct {
 	debt      Debt
 	debtAt    int64
 	block     int64
+	names     map[string]bool // of tables, as of namesAt
+	namesAt   int64
 }
 
 // Open opens the database in Dir or creates it there.

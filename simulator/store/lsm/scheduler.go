@@ -47,6 +47,7 @@ func (g grant) Done()                                           { signal(g.done)
 // for the files that are no longer needed to be deleted.
 func (d *DB) drain() error {
 	defer d.db.TestOnlyWaitForCleaning()
+	defer d.uncache(d.shared.counts(), d.rec.work())
 	for {
 		if waiting, _ := d.sched.db.GetWaitingCompaction(); !waiting {
 			return nil
@@ -57,6 +58,22 @@ func (d *DB) drain() error {
 		if err := d.rec.wait(d.rec.compacted); err != nil {
 			return d.fail("compact", err)
 		}
+	}
+}
+
+// uncache takes out of what compactions read since a moment the blocks that they
+// found in the cache: a compaction looks there first, as RocksDB's does, but
+// leaves nothing behind.
+func (d *DB) uncache(before CacheCounts, was Flushed) {
+	work := d.rec.work()
+	read := work.minus(was).CompactRead
+	if read == 0 {
+		return
+	}
+	now := d.shared.counts()
+	hits, misses := now.Hits-before.Hits, now.Misses-before.Misses
+	if hits+misses > 0 {
+		d.rec.uncache(read * hits / (hits + misses))
 	}
 }
 
@@ -94,6 +111,7 @@ func (d *DB) compactAll() error {
 		return err
 	}
 	defer d.db.TestOnlyWaitForCleaning()
+	defer d.uncache(d.shared.counts(), d.rec.work())
 	done := make(chan error, 1)
 	go func() { done <- d.db.Compact(context.Background(), from, to, false) }()
 	for {

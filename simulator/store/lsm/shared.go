@@ -37,11 +37,13 @@ func NewShared(cacheBytes int64) *Shared {
 // SetCapacity changes how many bytes fit; what is too much is dropped at once.
 func (s *Shared) SetCapacity(cacheBytes int64) {
 	cacheBytes = max(cacheBytes, 0)
-	before := s.release
-	s.release = s.cache.Reserve(int(shardedAt - cacheBytes))
-	if before != nil {
-		before()
+	if s.release != nil {
+		if cacheBytes == s.capacity {
+			return
+		}
+		s.release() // first: both reservations at once would drop what still fits
 	}
+	s.release = s.cache.Reserve(int(shardedAt - cacheBytes))
 	s.capacity = cacheBytes
 }
 

@@ -6,7 +6,7 @@ type Flushed struct {
 	Flushes                     int64 // that wrote a file
 	Bytes, Files                int64 // that they wrote
 	Compactions                 int64 // that rewrote data
-	CompactRead, CompactWritten int64
+	CompactRead, CompactWritten int64 // read from files: blocks in the cache do not count
 }
 
 // Add adds o to f.
