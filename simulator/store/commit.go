@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"hash/crc32"
 	"time"
 
 	"github.com/stategauge/stategauge/simulator/device"
@@ -204,10 +205,12 @@ func (s *rocksDB) sync(version int64, upload bool, c *commitFigures) error {
 func (s *rocksDB) writeChangelog(version int64, c *commitFigures) error {
 	meter := s.x.o.Meter
 	m := meter.Begin(device.StepChangelog)
-	n, err := s.remote.WriteChangelog(version, s.nextID, s.changes.pack())
+	data := s.changes.pack()
+	n, err := s.remote.WriteChangelog(version, s.nextID, data)
 	if err != nil {
 		return err
 	}
+	s.own = ownVersion{version, crc32.ChecksumIEEE(data), s.keys, s.inner}
 	c.changelog = meter.End(device.StepChangelog, m, device.Work{Requests: writeRequests, RemoteOut: n})
 	c.fileSync += c.changelog
 	if s.base == version {

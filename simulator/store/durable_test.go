@@ -313,3 +313,22 @@ func TestTablesOfALaterRunHaveOtherNames(t *testing.T) {
 		}
 	}
 }
+
+// Another run can replace a version that this one has made: its rows count then.
+func TestRowsOfAReplacedVersionAreCountedAnew(t *testing.T) {
+	r := newRig(t, "4.0.5", 1, changelogOn())
+	for range 3 {
+		r.batch(0, true, puts(0, 3, 5)...)
+	}
+	own := r.x
+	r.x = nil
+	r.start()
+	id := r.ids[0]
+	r.truth[id] = r.truth[id][:3]
+	r.batch(0, true, puts(50, 4, 5)...)
+	r.must(r.x.Close())
+	r.x = own
+	if f := r.batch(0, true); f.Rows != 7 {
+		t.Errorf("%d rows, want 7", f.Rows)
+	}
+}

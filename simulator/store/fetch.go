@@ -37,10 +37,8 @@ func (s *rocksDB) follow(p plan, version int64) error {
 	s.base, s.inRemote, s.dirty = p.snapshot.Version, p.snapshot.Version, false
 	s.logs = s.logs[:0]
 	s.lineage = append(s.lineage[:0], p.lineage...)
-	for _, f := range p.logs {
-		if err := s.replay(f); err != nil {
-			return err
-		}
+	if err := s.replayAll(p, version); err != nil {
+		return err
 	}
 	s.content, s.dirty = version, false
 	return nil
