@@ -160,6 +160,9 @@ func (s *Scratch) gather(figure, driver, rival, at []float64) bool {
 	return true
 }
 
+// flatShare of the squares is rounding: what varies by no more is constant.
+const flatShare = 1e-14
+
 // pearson returns the correlation of a and b, 0 where one of them is constant.
 func pearson(a, b []float64) float64 {
 	n := float64(len(a))
@@ -172,7 +175,7 @@ func pearson(a, b []float64) float64 {
 		da, db := a[i]-ma, b[i]-mb
 		ab, aa, bb = ab+da*db, aa+da*da, bb+db*db
 	}
-	if !(aa > 0) || !(bb > 0) {
+	if !(aa > flatShare*n*ma*ma) || !(bb > flatShare*n*mb*mb) {
 		return 0
 	}
 	return min(max(ab/math.Sqrt(aa*bb), -1), 1)

@@ -10,8 +10,8 @@ const (
 	// a spike.
 	leastSide = 4
 	// likely is how much worse, as twice the log of a likelihood, a place may be and
-	// still count as where the change can have been; 4 holds the truth in some 95 %.
-	likely = 4
+	// still count as where the change can have been; 6 holds the truth in some 90 %.
+	likely = 6
 )
 
 // ChangePoint is where a series changed.
@@ -34,11 +34,11 @@ type ChangePoint struct {
 }
 
 // Locate says where a series changed, and whether it stepped or bent, once it is
-// known that it did. A step is the split of least absolute deviations from the medians
+// known that it did. Outliers are drawn in to the median around them. A step is the split of least absolute deviations from the medians
 // on both sides, which no spike moves (the L1 form of the split that E-divisive and
 // binary segmentation make: Scott and Knott 1974; James and Matteson 2014). The bend
-// comes from least squares over all places, outliers drawn in; the one that
-// leaves less absolute deviation wins. x must rise strictly.
+// comes from least squares over all places; the one that leaves less absolute
+// deviation wins. x must rise strictly.
 //
 // Cost: O(n²) moves of memory at worst, some 10 µs at 120 points and 30 at 240; no
 // allocation once s has its size.
@@ -47,22 +47,23 @@ type ChangePoint struct {
 // of step and noise.
 //
 // Pitfalls: it always names a place, so ask only after a finding. One change only:
-// of two steps it names the larger. With memory of .6 and more the
-// range Low to High is too narrow.
+// of two steps it names the larger.
 func (s *Scratch) Locate(x, y []float64) ChangePoint {
 	s.x, s.y = appendPairs(s.x[:0], s.y[:0], x, y)
 	n := len(s.x)
 	if n < leastPoints || len(y) != len(x) {
 		return ChangePoint{}
 	}
+	s.drawIn()
 	total, at, cost := s.bestSplit()
 	if !(total > 0) {
 		return ChangePoint{}
 	}
 	c := ChangePoint{Enough: true, Index: at, Gain: 1 - cost/total}
 	c.Before, c.After = s.median(s.y[:at]), s.median(s.y[at:])
-	c.Low, c.High = s.likelyPlaces(cost)
-	s.bendInstead(total, cost, &c)
+	slack := likely * s.splitMemory(c)
+	c.Low, c.High = s.likelyPlaces(cost, slack)
+	s.bendInstead(total, cost, slack, &c)
 	c.Low, c.High = min(c.Low, c.Index), max(c.High, c.Index)
 	return original(x, y, s.x, c)
 }
@@ -97,10 +98,10 @@ func (s *Scratch) bestSplit() (total float64, at int, least float64) {
 
 // likelyPlaces returns the range of splits that are nearly as good as the best one,
 // for points whose noise is Laplace's.
-func (s *Scratch) likelyPlaces(least float64) (low, high int) {
+func (s *Scratch) likelyPlaces(least, slack float64) (low, high int) {
 	n := len(s.y)
 	floor := madFloorShare * madFloorShare * math.Abs(s.median(s.y)) * float64(n)
-	bound := (least + floor) * math.Exp(likely/(2*float64(n)))
+	bound := (least + floor) * math.Exp(slack/(2*float64(n)))
 	low, high = n, 0
 	for i := leastSide; i <= n-leastSide; i++ {
 		if s.adjusted[i]+floor <= bound {
@@ -111,8 +112,7 @@ func (s *Scratch) likelyPlaces(least float64) (low, high int) {
 }
 
 // bendInstead puts a bend in c where that describes the points better.
-func (s *Scratch) bendInstead(total, cost float64, c *ChangePoint) {
-	s.drawIn(c.Index)
+func (s *Scratch) bendInstead(total, cost, slack float64, c *ChangePoint) {
 	p := s.bestBend()
 	if !(p.amount != 0) {
 		return
@@ -135,21 +135,35 @@ func (s *Scratch) bendInstead(total, cost float64, c *ChangePoint) {
 	for s.x[c.Index] < p.from {
 		c.Index++
 	}
-	c.Low, c.High = s.likelyBends(p.squares)
+	c.Low, c.High = s.likelyBends(p.squares, slack)
 }
 
-// drawIn fills the kept buffers with the points, outliers from the median of their
-// side's nearest seven drawn in to it: least squares would follow them.
-func (s *Scratch) drawIn(int) {
-	s.keptX, s.keptY = append(s.keptX[:0], s.x...), s.keptY[:0]
-	const reach = 3
-	n := len(s.y)
-	for i := range s.y {
-		lo := max(min(i-reach, n-2*reach-1), 0)
-		s.keptY = append(s.keptY, s.median(s.y[lo:min(lo+2*reach+1, n)]))
-	}
+// splitMemory is by how much the memory of the points around both levels widens
+// the range of places.
+func (s *Scratch) splitMemory(c ChangePoint) float64 {
 	s.residual = s.residual[:0]
 	for i, v := range s.y {
+		level := c.Before
+		if i >= c.Index {
+			level = c.After
+		}
+		s.residual = append(s.residual, v-level)
+	}
+	return AR1VarianceFactor(lagOneOf(s.residual, madFloorShare*math.Abs(c.Before)), len(s.y))
+}
+
+// drawReach is how many points on either side say whether a point is an outlier.
+const drawReach = 3
+
+// drawIn replaces outliers by the median of the points around them, and puts the
+// points in the kept buffers: spikes would widen the range of places, and least
+// squares follow them.
+func (s *Scratch) drawIn() {
+	n := len(s.y)
+	s.keptX, s.keptY, s.residual = append(s.keptX[:0], s.x...), s.keptY[:0], s.residual[:0]
+	for i, v := range s.y {
+		lo := max(min(i-drawReach, n-2*drawReach-1), 0)
+		s.keptY = append(s.keptY, s.median(s.y[lo:min(lo+2*drawReach+1, n)]))
 		s.residual = append(s.residual, v-s.keptY[i])
 	}
 	_, width := s.spread(s.residual, hampelLimit, madFloorShare*math.Abs(s.median(s.y)))
@@ -158,6 +172,7 @@ func (s *Scratch) drawIn(int) {
 			s.keptY[i] = v
 		}
 	}
+	copy(s.y, s.keptY)
 }
 
 // bestBend returns the bend of least squares over the kept points. It leaves the
@@ -190,9 +205,9 @@ func (s *Scratch) bestBend() shape {
 }
 
 // likelyBends returns the range of places that are nearly as good as the best one.
-func (s *Scratch) likelyBends(left float64) (low, high int) {
+func (s *Scratch) likelyBends(left, slack float64) (low, high int) {
 	best := slices.Max(s.adjusted)
-	bound := left * (math.Exp(likely/float64(len(s.adjusted))) - 1)
+	bound := left * (math.Exp(slack/float64(len(s.adjusted))) - 1)
 	low, high = len(s.adjusted), 0
 	for i, g := range s.adjusted {
 		if best-g <= bound {

@@ -69,11 +69,12 @@ const (
 	chanceBound = 1e-3
 	// leastPresent is the share of a rhythm's beats that must be there.
 	leastPresent = 0.6
+	// mostPresent is how many spikes there may be for each beat.
+	mostPresent = 1.25
 	// acfLimit is the correlation at the period that is one by itself.
 	acfLimit = 0.4
 	// searchWidth is how far round the median gap a period is looked for.
 	searchWidth = 0.2
-	searchSteps = 80
 )
 
 func (o SpikeOptions) withDefaults() SpikeOptions {
@@ -112,10 +113,11 @@ func (s *Scratch) Spikes(y []float64, o SpikeOptions, into []int) (places []int,
 // above the threshold are one spike.
 //
 // Two tests, as each is blind where the other sees. Phase concentration: the spikes'
-// places are wrapped round a circle of each period near the median gap, and R is how
-// closely they stand together (Rayleigh; Mardia and Jupp, Directional Statistics,
-// 2000); R must pass .9, be less likely by chance than 1 in 1,000 over all periods
-// tried, and most beats must be there. It takes small irregularities and long gaps.
+// places are wrapped round a circle of the period that fits them best near the median
+// gap, and R is how closely they stand together (Rayleigh; Mardia and Jupp,
+// Directional Statistics, 2000); R must pass .9 and be less likely by chance than 1 in
+// 1,000 over all periods near there, and most beats must be there. It takes small
+// irregularities and long gaps.
 // Autocorrelation of the series, spikes drawn in, at the median gap: it takes
 // spikes that are weak or missed. The axis is the one with the larger R; where
 // batches come evenly both fit and the answer is OnEither.
@@ -192,8 +194,9 @@ func (s *Scratch) medianGap(at func(i int) float64) float64 {
 	return medianInPlace(s.pick)
 }
 
-// beat searches the periods round the median gap for the one that the spikes keep
-// to most closely.
+// beat finds the period that the spikes keep to most closely: it numbers them by the
+// median gap, so that a beat that is missing counts, and fits a line through their
+// places, twice.
 func (s *Scratch) beat(at func(i int) float64) beat {
 	gap := s.medianGap(at)
 	if !(gap > 0) {
@@ -201,21 +204,36 @@ func (s *Scratch) beat(at func(i int) float64) beat {
 	}
 	k := float64(len(s.spikes))
 	span := at(s.spikes[len(s.spikes)-1]) - at(s.spikes[0])
-	best := beat{chance: 1}
-	for step := -searchSteps; step <= searchSteps; step++ {
-		p := gap * (1 + searchWidth*float64(step)/searchSteps)
-		if r := s.concentration(at, p); r > best.r+1e-9 {
-			best.r, best.period = r, p
+	period := gap
+	for range 2 {
+		if p := s.fitPeriod(at, period); math.Abs(p/gap-1) <= searchWidth {
+			period = p
 		}
 	}
-	if best.r == 0 {
-		return best
-	}
+	b := beat{period: period, r: s.concentration(at, period)}
 	tried := 1 + 2*searchWidth*span/gap
-	best.chance = min(1, tried*rayleighChance(k, best.r))
-	beats := 1 + math.Round(span/best.period)
-	best.accepted = best.r > closePhase && best.chance < chanceBound && k >= leastPresent*beats && k <= 1.25*beats
-	return best
+	b.chance = min(1, tried*rayleighChance(k, b.r))
+	beats := 1 + math.Round(span/b.period)
+	b.accepted = b.r > closePhase && b.chance < chanceBound && k >= leastPresent*beats && k <= mostPresent*beats
+	return b
+}
+
+// fitPeriod returns the least squares distance of neighbouring beats.
+func (s *Scratch) fitPeriod(at func(i int) float64, p float64) float64 {
+	var number, n, mx, my, xx, xy float64
+	for k, i := range s.spikes {
+		if k > 0 {
+			number += math.Round((at(i) - at(s.spikes[k-1])) / p)
+		}
+		n++
+		dx, dy := number-mx, at(i)-at(s.spikes[0])-my
+		mx, my = mx+dx/n, my+dy/n
+		xx, xy = xx+dx*(number-mx), xy+dx*(at(i)-at(s.spikes[0])-my)
+	}
+	if !(xx > 0) {
+		return p
+	}
+	return xy / xx
 }
 
 // concentration returns Rayleigh's R of the spikes wrapped round period p.
