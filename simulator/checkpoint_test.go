@@ -59,7 +59,7 @@ func TestNothingOfStateIsLostOrDoubled(t *testing.T) {
 				}
 			}
 		}
-		if testing.Short() {
+		if testing.Short() || raced {
 			break
 		}
 	}
@@ -121,7 +121,7 @@ func TestAnAbandonedCheckpointOpensAgain(t *testing.T) {
 }
 
 func TestAThousandBatchesLeaveNothingBehind(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raced {
 		t.Skip("takes seconds")
 	}
 	text := replaced(replaced(stateful, "VERSION", "4.3"), "CHANGELOG", "true")
@@ -162,6 +162,9 @@ func heap() uint64 {
 func TestInitialRowsAreThereFromTheFirstBatchOn(t *testing.T) {
 	text := replaced(replaced(stateful, "VERSION", "4.1"), "CHANGELOG", "true")
 	text = replaced(replaced(text, "FAULT", "restart"), "event_time_in_key: false}", "event_time_in_key: false, initial_rows: 600000}")
+	if raced {
+		t.Skip("takes seconds")
+	}
 	rows, last := 600_000.0, int64(1) // two batches brought them
 	batches(t, play(t, start(t, parse(t, text), Options{Seed: 8}), all), func(_ *played, b *event.Batch) {
 		v := &b.Operators[0].Values

@@ -69,6 +69,9 @@ func drawOperator(r *rand.Rand, version string) string {
 
 // drawn is how many scenarios the property tests draw.
 func drawn() uint64 {
+	if raced {
+		return 6
+	}
 	if testing.Short() {
 		return 12
 	}

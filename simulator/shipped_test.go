@@ -7,10 +7,13 @@ import (
 )
 
 func TestEveryShippedScenarioPlaysAndIsUnderstood(t *testing.T) {
-	for _, sc := range shipped(t) {
+	for i, sc := range shipped(t) {
+		if raced && i%8 != 0 {
+			continue
+		}
 		t.Run(sc.Name, func(t *testing.T) {
 			// PAR
-			s := start(t, sc, Options{Seed: 7, Batches: 12})
+			s := start(t, sc, Options{Seed: 7, Batches: 12, Parallel: 2})
 			ms := play(t, s, all)
 			if len(ms) < 3 {
 				t.Fatalf("only %d messages", len(ms))
