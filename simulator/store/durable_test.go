@@ -258,11 +258,15 @@ func TestLiveTimesAreMeasuredCallByCall(t *testing.T) {
 			r.must(s.Put(0, []byte{byte(i)}, nil))
 		}
 		before := *s.Figures()
-		if before.Get != 5*time.Millisecond {
-			t.Errorf("%s: gets took %v before the commit", version, before.Get)
+		if before.Get != 5*time.Millisecond || before.Commit != 0 {
+			t.Errorf("%s: gets took %v and a commit %v before the commit", version, before.Get, before.Commit)
 		}
 		r.must(s.Commit())
-		if f := s.Figures(); f.Put != 5*time.Millisecond || f.Commit == 0 || f.Custom[event.RocksDBPutLatency] != 5 {
+		want := 5 * time.Millisecond
+		if version == "3.4.4" {
+			want = 0 // part of the commit
+		}
+		if f := s.Figures(); f.Put != want || f.Commit == 0 || f.Custom[event.RocksDBPutLatency] != 5 {
 			t.Errorf("%s: puts took %v, reported as %v, the commit %v", version, f.Put, f.Custom[event.RocksDBPutLatency], f.Commit)
 		}
 	}

@@ -13,7 +13,10 @@ func (s *rocksDB) Figures() *Figures {
 	}
 	s.fig.Load = s.loads.took
 	s.fig.Get = s.times.get - s.atLoad.t.get
-	s.fig.Put = s.times.put - s.atLoad.t.put
+	s.fig.Put = 0
+	if !s.m.batchedWrites { // otherwise it is part of the commit
+		s.fig.Put = s.times.put - s.atLoad.t.put
+	}
 	s.fig.Scan = s.times.scan - s.atLoad.t.scan
 	s.fig.Stall = s.times.stall - s.atLoad.t.stall
 	s.fig.Commit = s.commitTook

@@ -50,7 +50,7 @@ func (s *rocksDB) load(version int64, write bool) error {
 	s.x.blur()
 	s.reseed(version)
 	s.loads = loadFigures{took: s.unloading}
-	s.unloading = 0
+	s.unloading, s.commitTook = 0, 0
 	if s.loaded != version {
 		if err := s.reload(version); err != nil {
 			s.loaded, s.content = none, none

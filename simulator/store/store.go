@@ -83,7 +83,8 @@ type Figures struct {
 	// otherwise empty.
 	UniqueID string
 	// Times of this batch, exact: what the task spent, whatever Spark reports of
-	// it. Put has Stall in it, and no time has another in it otherwise.
+	// it. Put has Stall in it, and no time has another in it otherwise; where
+	// writes are applied at the commit, in 3.4, Put is 0 and Commit has both.
 	Load, Get, Put, Scan, Commit, Stall time.Duration
 }
 
