@@ -83,7 +83,8 @@ var moves = []move{
 	{scenario: "freshness", what: "age of the newest row", of: dataAge, window: 5, by: 1, beyond: 30, from: 130, within: 50},
 }
 
-// seeds are how many runs each row is tried on: ten, and two where time is short.
+// seeds are how many runs each row is tried on: STATEGAUGE_SEEDS, or two, one
+// where time is short.
 func seeds(t *testing.T) int {
 	t.Helper()
 	if text := os.Getenv("STATEGAUGE_SEEDS"); text != "" {
@@ -94,9 +95,9 @@ func seeds(t *testing.T) int {
 		return n
 	}
 	if testing.Short() {
-		return 2
+		return 1
 	}
-	return 10
+	return 2
 }
 
 // skipRaced leaves out what needs hundreds of batches: the driver's own tests
@@ -112,6 +113,7 @@ func TestStatisticsMoveSoonAfterTheirFaultAndNotBefore(t *testing.T) {
 	skipRaced(t)
 	for name, rows := range byScenario() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			sc := load(t, name)
 			until := int64(0)
 			for i := range rows {
