@@ -44,24 +44,30 @@ func TestNothingOfStateIsLostOrDoubled(t *testing.T) {
 	for _, version := range []string{"3.4", "3.5", "4.0", "4.1", "4.2", "4.3"} {
 		for _, fault := range []string{"restart", "crash", "executor-lost", "restart-loop", "upgrade"} {
 			for _, changelog := range []string{"true", "false"} {
-				text := replaced(replaced(stateful, "VERSION", version), "CHANGELOG", changelog)
-				ms := play(t, start(t, parse(t, replaced(text, "FAULT", fault)), Options{Seed: 8}), all)
-				total := 0.0
-				batches(t, ms, func(_ *played, b *event.Batch) {
-					v := &b.Operators[0].Values
-					total += v[event.NumRowsUpdated]
-					if v[event.NumRowsTotal] != total {
-						t.Fatalf("%s, %s, changelog %s, batch %d: %v rows in state, %v came", version, fault, changelog, b.ID, v[event.NumRowsTotal], total)
-					}
+				t.Run(version+"/"+fault+"/changelog="+changelog, func(t *testing.T) {
+					text := replaced(replaced(stateful, "VERSION", version), "CHANGELOG", changelog)
+					checkGrowth(t, replaced(text, "FAULT", fault))
 				})
-				if total < 1000 {
-					t.Errorf("%s, %s: only %v rows", version, fault, total)
-				}
 			}
 		}
 		if testing.Short() || raced {
 			break
 		}
+	}
+}
+
+func checkGrowth(t *testing.T, text string) {
+	t.Helper()
+	total := 0.0
+	batches(t, play(t, start(t, parse(t, text), Options{Seed: 8}), all), func(_ *played, b *event.Batch) {
+		v := &b.Operators[0].Values
+		total += v[event.NumRowsUpdated]
+		if v[event.NumRowsTotal] != total {
+			t.Fatalf("batch %d: %v rows in state, %v came", b.ID, v[event.NumRowsTotal], total)
+		}
+	})
+	if total < 1000 {
+		t.Errorf("only %v rows", total)
 	}
 }
 
@@ -78,7 +84,14 @@ func TestACheckpointThatIsThereIsContinued(t *testing.T) {
 		if err := first.Close(); err != nil {
 			t.Fatal(err)
 		}
-		after := play(t, start(t, sc, Options{Seed: 8, FS: fs, Dir: "kept", Batches: 5}), all)
+		second, err := New(sc, Options{Seed: 8, FS: fs, Dir: "kept", Batches: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := play(t, second, all)
+		if err := second.Close(); err != nil {
+			t.Fatal(err)
+		}
 		rows, id, last := 0.0, "", int64(-1)
 		see := func(_ *played, b *event.Batch) {
 			v := &b.Operators[0].Values
@@ -113,9 +126,15 @@ func TestAnAbandonedCheckpointOpensAgain(t *testing.T) {
 			continue
 		}
 		left := fs.CrashClone(vfs.CrashCloneCfg{})
-		again := start(t, sc, Options{Seed: 8, FS: left, Dir: "kept", Batches: 2})
+		again, err := New(sc, Options{Seed: 8, FS: left, Dir: "kept", Batches: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if a := play(t, again, all); len(a) < 3 {
 			t.Fatalf("killed after %d messages: %d messages later", n+1, len(a))
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
