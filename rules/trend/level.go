@@ -97,19 +97,24 @@ func (w *LevelWindow) Level(o LevelOptions) LevelResult {
 	s := w.scratch
 	s.x, s.y, s.load = w.ring.copyTo(s.x[:0], s.y[:0], s.load[:0])
 	res := LevelResult{Verdict: Clear, Since: w.ring.meta[w.ring.at(split)].first}
+	res.BeforeBatches, res.RecentBatches = w.count(0, split), w.count(split, w.ring.n)
+	s.judgeLevel(o, split, &res)
+	return res
+}
+
+// judgeLevel compares the points in s from split on with those before.
+func (s *Scratch) judgeLevel(o LevelOptions, split int, res *LevelResult) {
 	res.Before, res.Recent = s.median(s.y[:split]), s.median(s.y[split:])
 	if res.Before > 0 {
 		res.Ratio = res.Recent / res.Before
 	}
-	res.BeforeBatches, res.RecentBatches = w.count(0, split), w.count(split, w.ring.n)
 	if !o.differs(res.Before, res.Recent) {
-		return res
+		return
 	}
 	res.Verdict = Found
 	if o.AdjustForLoad {
-		s.judgeLevelLoad(o, split, &res)
+		s.judgeLevelLoad(o, split, res)
 	}
-	return res
 }
 
 // differs reports whether the recent level lies far enough from the one before.

@@ -14,6 +14,7 @@ type Scratch struct {
 	index                  []int     // where the kept points stood
 	residual, adjusted     []float64
 	sorted, merge, pick    []float64
+	first                  []int64 // first batch of each point, see Columns
 	order                  []int32 // places by size, see rank
 	ranks, ranksB, ranksC  []float64
 	ranksT                 []float64

@@ -96,18 +96,27 @@ func (w *Window) Rising(o RisingOptions) RisingResult {
 	}
 	s := w.work()
 	s.x, s.y, s.load = w.ring.copyTo(s.x[:0], s.y[:0], s.load[:0])
-	var line Line
-	res.Fit, line = s.fit(s.x, s.y)
-	if !o.passes(res.Fit, o.Z) {
+	from, found := s.rises(o, &res)
+	if !found {
 		return res
 	}
-	res.Verdict = Found
-	res.RiseLow, res.RiseHigh = s.riseRange(res.Fit, line)
-	res.Since = w.ring.firstBatchAt(s.x, s.picture(o.sign()).from)
+	res.Since = w.ring.firstBatchAt(s.x, from)
 	if o.AdjustForLoad {
 		s.judgeLoad(o, &res)
 	}
 	return res
+}
+
+// rises runs the dear test over the points in s and returns where the move began.
+func (s *Scratch) rises(o RisingOptions, res *RisingResult) (from float64, found bool) {
+	var line Line
+	res.Fit, line = s.fit(s.x, s.y)
+	if !o.passes(res.Fit, o.Z) {
+		return 0, false
+	}
+	res.Verdict = Found
+	res.RiseLow, res.RiseHigh = s.riseRange(res.Fit, line)
+	return s.picture(o.sign()).from, true
 }
 
 func (o RisingOptions) withDefaults() RisingOptions {
