@@ -33,7 +33,7 @@ var moves = []move{
 	{scenario: "commit-sync-rising-ramp", what: "file sync", of: sync, window: 20, by: 1.2, from: 130, within: 110},
 	{scenario: "commit-sync-rising-throttled", what: "file sync", of: sync, window: 20, by: 1.3, from: 130, within: 40},
 	{scenario: "commit-sync-rising-more-to-upload", what: "bytes copied", of: copied, window: 20, by: 1.25, from: 130, within: 40},
-	{scenario: "commit-sync-rising-more-to-upload", what: "file sync", of: sync, window: 20, by: 1.15, from: 130, within: 40},
+	{scenario: "commit-sync-rising-more-to-upload", what: "file sync", of: sync, window: 20, by: 1.25, from: 130, within: 45},
 	{scenario: "checkpoint-store-slow", what: "file sync", of: sync, window: 20, by: 1.3, from: 130, within: 40, queries: 6},
 	{scenario: "commit-flush-slow", what: "flush", of: flush, window: 20, by: 1.2, from: 130, within: 40},
 	{scenario: "local-disk-slow", what: "flush and checkpoint", of: local, window: 20, by: 1.2, from: 130, within: 40},
