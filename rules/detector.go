@@ -31,6 +31,10 @@ type eventDetector interface {
 	newWatcher() watcher
 }
 
+// lasting is an eventDetector whose alerts outlive their query: what it finds is
+// over only once the query makes progress, has a successor, or is forgotten.
+type lasting interface{ lasts() bool }
+
 // watcher is an eventDetector's state for one query.
 type watcher interface {
 	// observe takes in everything that is heard of the query; heartbeats that name
@@ -57,8 +61,9 @@ type grouper interface {
 
 // Grouped is a judgement of one group of queries.
 type Grouped struct {
-	Key     string // of the group: its cluster or sender
-	Cluster string // spark_cluster label; may be empty
+	Key         string // of the group: its cluster or sender
+	Cluster     string // spark_cluster label; may be empty
+	Application string // application label; may be empty
 	Judgement
 	Members []string // names of the queries that it rests on, sorted
 	Total   int      // queries of the group
@@ -114,6 +119,12 @@ type detectorSpecs struct {
 	Rising  *risingSpec `yaml:"rising"`
 	Falling *risingSpec `yaml:"falling"`
 	Fleet   *fleetSpec  `yaml:"fleet"`
+
+	Silent     *silentSpec     `yaml:"silent"`
+	Failed     *failedSpec     `yaml:"failed"`
+	Restarting *restartingSpec `yaml:"restarting"`
+	Changed    *changedSpec    `yaml:"changed"`
+	Sender     *senderSpec     `yaml:"sender"`
 }
 
 // detectorSpec is a detector as a rule file writes it.
@@ -158,11 +169,33 @@ func (d *detectorSpecs) list() []namedSpec {
 	if d.Fleet != nil {
 		out = append(out, namedSpec{"fleet", d.Fleet})
 	}
+	return d.events(out)
+}
+
+// events adds the detectors of events that a rule sets.
+func (d *detectorSpecs) events(out []namedSpec) []namedSpec {
+	if d.Silent != nil {
+		out = append(out, namedSpec{"silent", d.Silent})
+	}
+	if d.Failed != nil {
+		out = append(out, namedSpec{"failed", d.Failed})
+	}
+	if d.Restarting != nil {
+		out = append(out, namedSpec{"restarting", d.Restarting})
+	}
+	if d.Changed != nil {
+		out = append(out, namedSpec{"changed", d.Changed})
+	}
+	if d.Sender != nil {
+		out = append(out, namedSpec{"sender", d.Sender})
+	}
 	return out
 }
 
 // detectorNames are the keys of all detectors.
-func detectorNames() []string { return []string{"rising", "falling", "fleet"} }
+func detectorNames() []string {
+	return []string{"rising", "falling", "fleet", "silent", "failed", "restarting", "changed", "sender"}
+}
 
 // ruleCompiler is what a detector's spec compiles with.
 type ruleCompiler struct {

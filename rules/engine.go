@@ -55,17 +55,21 @@ func (o Options) withDefaults() Options {
 // three operators. Windows grow as batches come and are given back when the query
 // is retired. A batch costs no allocation unless an alert changes.
 type Engine struct {
-	pack    *Pack
-	opts    Options
-	queries map[event.QueryID]*queryState
-	scratch *trend.Scratch
-	in      []float64 // memory for a detector's inputs
-	order   []*queryState
-	grouped []Grouped
-	rules   []ruleState // beside pack.rules
-	alerts  int         // pending and firing
-	ticked  int64       // time of the last Tick, 0 before the first
-	nowMs   int64       // newest time that anything told, never going back
+	pack     *Pack
+	opts     Options
+	queries  map[event.QueryID]*queryState
+	scratch  *trend.Scratch
+	in       []float64 // memory for a detector's inputs
+	order    []*queryState
+	grouped  []Grouped
+	rules    []ruleState // beside pack.rules
+	alerts   int         // pending and firing
+	ticked   int64       // time of the last Tick, 0 before the first
+	nowMs    int64       // newest time that anything told, never going back
+	around   surroundings
+	heirs    map[event.QueryID]*predecessor // of names, until they come
+	held     int                            // queries that are retired and kept
+	prunedMs int64
 }
 
 // ruleState is what the engine knows of a rule apart from its series.
@@ -84,7 +88,10 @@ func New(p *Pack, o Options) *Engine {
 	if p == nil {
 		p = &Pack{}
 	}
-	e := &Engine{opts: o.withDefaults(), queries: map[event.QueryID]*queryState{}, scratch: &trend.Scratch{}}
+	e := &Engine{
+		opts: o.withDefaults(), queries: map[event.QueryID]*queryState{}, scratch: &trend.Scratch{},
+		around: newSurroundings(), heirs: map[event.QueryID]*predecessor{},
+	}
 	e.adopt(p)
 	return e
 }
@@ -123,14 +130,18 @@ func (e *Engine) Apply(u *event.Update, out []Verdict) []Verdict {
 	if u.State == event.StateRetired {
 		return e.retire(q, u, out)
 	}
-	out = e.watch(q, u, out)
+	out = e.back(q, out)
+	e.hear(q, u)
 	switch {
 	case u.Outcome == event.OutcomeExecuted && u.Event.Batch != nil:
-		return e.executed(q, u, out)
-	case u.Outcome == event.OutcomeTerminated && !chained(q.trigger):
-		return e.resolveAll(q, "the query was stopped", eventMs(u), out)
+		out = e.executed(q, u, out)
+	case chained(q.trigger):
+	case u.Outcome == event.OutcomeTerminated:
+		out = e.resolveAll(q, "the query was stopped", eventMs(u), out)
+	case u.Outcome == event.OutcomeFailed && u.State == event.StateFailed && q.story.failure.stopped():
+		out = e.resolveAll(q, "the query was stopped with its application, or cancelled", eventMs(u), out)
 	}
-	return out
+	return e.watch(q, u, out)
 }
 
 // query finds the update's query, and makes it known where a run or a batch of it
@@ -147,21 +158,11 @@ func (e *Engine) query(u *event.Update) *queryState {
 		return nil
 	}
 	q := newQueryState(len(e.pack.rules))
+	q.around = &e.around
+	e.inherit(q, u.Event.Query.ID)
 	e.queries[u.Event.Query.ID] = q
 	e.opts.Metrics.queries.Inc()
 	return q
-}
-
-// retire resolves the query's alerts and forgets it.
-func (e *Engine) retire(q *queryState, u *event.Update, out []Verdict) []Verdict {
-	reason := "the query was retired: nothing was heard of it for too long"
-	if u.Successor != "" {
-		reason = "the query was retired: " + string(u.Successor) + " took over its name"
-	}
-	out = e.resolveAll(q, reason, eventMs(u), out)
-	delete(e.queries, q.ref.ID)
-	e.opts.Metrics.queries.Dec()
-	return out
 }
 
 // executed feeds one executed batch to every rule.
@@ -173,6 +174,7 @@ func (e *Engine) executed(q *queryState, u *event.Update, out []Verdict) []Verdi
 	e.breakSegments(q, u)
 	warm := q.warming()
 	q.learn(u)
+	q.story.batch(q, u)
 	if q.runBatches%overrideEvery == 0 {
 		e.overrideOf(q)
 	}
@@ -287,8 +289,10 @@ func (e *Engine) value(q *queryState, ri int, b *event.Batch, o *event.Operator)
 func (e *Engine) Tick(nowMs int64, out []Verdict) []Verdict {
 	if late := nowMs - e.ticked; e.ticked != 0 && late >= 2*e.opts.TickMs {
 		e.opts.Metrics.ticksMissed.Add(float64(late/e.opts.TickMs - 1))
+		e.standstill(e.ticked, nowMs)
 	}
 	e.ticked = nowMs
 	e.advance(nowMs)
-	return e.watchAll(out)
+	e.prune()
+	return e.watchAll(e.letGo(out))
 }

@@ -2,8 +2,9 @@ package rules
 
 import "slices"
 
-// judgeGroups judges the rules of many queries and moves their alerts. A group
-// that is judged no more keeps its alert: silence resolves nothing.
+// judgeGroups judges the rules of many queries and moves their alerts. Groupers
+// name every group that has queries: one that they no longer name has none, and
+// its alert ends.
 func (e *Engine) judgeGroups(out []Verdict) []Verdict {
 	for ri := range e.rules {
 		g := e.rules[ri].grouper
@@ -14,9 +15,28 @@ func (e *Engine) judgeGroups(out []Verdict) []Verdict {
 		for i := range e.grouped {
 			out = e.judgeGroup(ri, &e.grouped[i], out)
 		}
+		out = e.dropGroups(ri, out)
 		e.rules[ri].metrics.evaluations.Inc()
 		e.rules[ri].lastMs = e.nowMs
 	}
+	return out
+}
+
+// dropGroups forgets the groups of a rule that were not judged this time.
+func (e *Engine) dropGroups(ri int, out []Verdict) []Verdict {
+	st := &e.rules[ri]
+	named := func(q *queryState) bool {
+		return slices.ContainsFunc(e.grouped, func(g Grouped) bool { return g.Key == q.group })
+	}
+	if len(st.groups) == len(e.grouped) {
+		return out
+	}
+	for _, q := range slices.Clone(st.groups) {
+		if !named(q) {
+			out = e.end(q, ri, q.rules[ri][0], "none of its queries is left", e.nowMs, out)
+		}
+	}
+	st.groups = slices.DeleteFunc(st.groups, func(q *queryState) bool { return !named(q) })
 	return out
 }
 
@@ -49,7 +69,7 @@ func (e *Engine) group(ri int, g *Grouped) *queryState {
 		}
 	}
 	q := newQueryState(len(e.pack.rules))
-	q.group, q.cluster = g.Key, g.Cluster
+	q.group, q.cluster, q.ref.Application = g.Key, g.Cluster, g.Application
 	q.rules[ri] = []*series{{index: -1, judged: Judgement{Said: SaidTooFew, Since: -1}}}
 	st.groups = append(st.groups, q)
 	return q

@@ -17,6 +17,8 @@ var templateFuncs = template.FuncMap{
 	"humanizeDuration": numeric(humanizeDuration),
 	"percent":          numeric(percent),
 	"show":             show,
+	"errorMeans":       errorMeans,
+	"errorFix":         errorFix,
 }
 
 // numeric makes a function of any number out of one of a float.

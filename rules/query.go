@@ -42,6 +42,9 @@ type queryState struct {
 	spacingMs float64
 
 	facts   Facts
+	story   story
+	around  *surroundings // what is heard of others
+	held    bool          // retired, and kept for alerts that last
 	uploads uploads
 	group   string // key of a group of queries that this stands for; empty for a query
 
@@ -49,7 +52,7 @@ type queryState struct {
 }
 
 func newQueryState(rules int) *queryState {
-	return &queryState{lastBatch: event.Absent, atMs: event.Absent, runStartMs: event.Absent, facts: unknownFacts, rules: make([][]*series, rules)}
+	return &queryState{lastBatch: event.Absent, atMs: event.Absent, runStartMs: event.Absent, facts: unknownFacts, story: newStory(), rules: make([][]*series, rules)}
 }
 
 // note keeps what the update says about the query itself. Terminated and idle

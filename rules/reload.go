@@ -20,17 +20,28 @@ func (e *Engine) Reload(p *Pack, nowMs int64, out []Verdict) []Verdict {
 	for _, q := range e.queries {
 		out = e.resolveGone(q, gone, nowMs, out)
 	}
+	for ri := range e.rules {
+		for _, q := range e.rules[ri].groups {
+			out = e.resolveGone(q, gone, nowMs, out)
+		}
+	}
 	old := e.rules
 	e.adopt(p)
 	for ni, oi := range from {
 		if oi >= 0 {
-			e.rules[ni].alerts, e.rules[ni].lastMs = old[oi].alerts, old[oi].lastMs
+			e.rules[ni].alerts, e.rules[ni].lastMs, e.rules[ni].groups = old[oi].alerts, old[oi].lastMs, old[oi].groups
 		}
 	}
 	e.opts.Metrics.dropGone(before, p)
 	for _, q := range e.queries {
 		q.rearrange(from)
 		out = e.relabel(q, nowMs, out)
+	}
+	for ri := range e.rules {
+		for _, q := range e.rules[ri].groups {
+			q.rearrange(from)
+			out = e.relabel(q, nowMs, out)
+		}
 	}
 	return out
 }

@@ -96,10 +96,11 @@ func (e *Engine) annotations(q *queryState, ri int, s *series) (out Labels, fail
 		}
 		out = out.with(r.annotations[i].name, text)
 	}
-	if q.group == "" {
-		out = out.with("evidence", evidenceText(d))
+	if r.ofEvents() {
+		out = out.with("evidence", eventText(d))
+	} else {
+		out = out.with("evidence", evidenceText(d)).with("frozen", q.frozen())
 	}
-	out = out.with("frozen", q.frozen())
 	return out.with("template_error", strings.Join(failures, "; ")), failures
 }
 
@@ -242,6 +243,31 @@ func evidenceText(d *Data) string {
 		fmt.Fprintf(&b, "; %s %s -> %s", name, quantity(c.Before, c.Unit), quantity(c.After, c.Unit))
 	}
 	return b.String()
+}
+
+// eventText says what a finding about what happened rests on, in one line.
+func eventText(d *Data) string {
+	parts := []string{}
+	if d.Text != "" {
+		parts = append(parts, d.Text)
+	}
+	if d.Why != "" {
+		parts = append(parts, d.Why)
+	}
+	text := strings.Join(parts, ": ")
+	if d.Total > 0 {
+		text = strings.TrimPrefix(fmt.Sprintf("%s; %d of %d queries: %s", text, len(d.Members), d.Total, someOf(d.Members)), "; ")
+	}
+	return text
+}
+
+// someOf lists the first few names.
+func someOf(names []string) string {
+	const few = 10
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }
 
 // sortedEvidence lists what was watched and is no phase, where it was seen.

@@ -63,6 +63,11 @@ func (e *Engine) Status(judgements bool) Status {
 			}
 		}
 	}
+	for ri := range e.rules {
+		for _, g := range e.rules[ri].groups {
+			flat[ri].count(g, g.rules[ri][0], judgements)
+		}
+	}
 	for _, r := range flat {
 		slices.SortFunc(r.Judgements, func(a, b Judged) int {
 			return cmp.Or(cmp.Compare(a.Query.ID, b.Query.ID), cmp.Compare(a.OperatorIndex, b.OperatorIndex))

@@ -35,6 +35,7 @@ func (e *Engine) heartbeat(u *event.Update, out []Verdict) []Verdict {
 	if u.Event.Envelope == nil {
 		return out
 	}
+	e.beat(u.Event.Envelope)
 	for ri := range e.rules {
 		if g := e.rules[ri].grouper; g != nil {
 			g.observe(nil, u, e.nowMs)
@@ -55,13 +56,13 @@ func (e *Engine) watchAll(out []Verdict) []Verdict {
 		return out
 	}
 	for _, q := range e.ordered() {
-		for ri, list := range q.rules {
-			if !e.pack.rules[ri].ofEvents() {
+		for ri, r := range e.pack.rules {
+			if !r.ofEvents() || e.rules[ri].grouper != nil {
 				continue
 			}
-			for _, s := range list {
-				out = e.judgeEvents(q, ri, s, out)
-			}
+			var s *series
+			s, out = e.series(q, ri, nil, out)
+			out = e.judgeEvents(q, ri, s, out)
 		}
 	}
 	return e.judgeGroups(out)
