@@ -22,6 +22,9 @@ type Alert struct {
 	// InhibitedBy is the alert that names the cause of this one, which is therefore
 	// not sent; empty where it stands for itself.
 	InhibitedBy string
+	// Members are the queries that an alert about many rests on, by name; nil for an
+	// alert about one.
+	Members []string
 }
 
 // AlertState is where an alert stands.

@@ -24,7 +24,7 @@ func (e *Engine) alert(q *queryState, ri int, s *series, counted bool) Alert {
 	out := Alert{
 		Labels: a.labels, State: a.state, Value: a.finding.Value,
 		PendingAtMs: a.pendingAtMs, FiringAtMs: a.firingAtMs, ResolvedAtMs: event.Absent,
-		FirstBatch: a.firstBatch, FiringBatch: a.firingBatch, LastBatch: a.judgedLast, InhibitedBy: a.inhibitedBy,
+		FirstBatch: a.firstBatch, FiringBatch: a.firingBatch, LastBatch: a.judgedLast, InhibitedBy: a.inhibitedBy, Members: a.members,
 	}
 	var failures []string
 	out.Annotations, failures = e.annotations(q, ri, s)

@@ -98,7 +98,10 @@ type Summary struct {
 }
 
 // Source reads the files of its Config. It is not safe for concurrent use.
-type Source struct{ cfg Config }
+type Source struct {
+	cfg  Config
+	only []listed // the files of one log; nil: all that the paths lead to
+}
 
 // New returns a Source. Nothing is opened before Run.
 func New(cfg Config) *Source { return &Source{cfg: cfg.withDefaults()} }
@@ -125,6 +128,9 @@ func (s *Source) Run(ctx context.Context, handle collector.Handler, report func(
 
 // list returns the files to read, in order, and what of the paths cannot be listed.
 func (s *Source) list(ctx context.Context) (files []listed, err error) {
+	if s.only != nil {
+		return s.only, nil
+	}
 	var errs []error
 	for _, path := range s.cfg.Paths {
 		more, err := expand(path)

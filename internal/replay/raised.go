@@ -20,7 +20,7 @@ type raised struct {
 }
 
 // note takes a verdict. Alerts that never fired are nobody's business.
-func (r *runner) note(v *rules.Verdict) {
+func (r *runner) note(v *rules.Verdict, _ int64) {
 	a := v.Alert
 	if a == nil || a.State != rules.Firing && a.State != rules.Resolved {
 		return

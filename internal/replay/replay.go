@@ -11,8 +11,6 @@ import (
 	"slices"
 
 	"github.com/stategauge/stategauge/collector"
-	"github.com/stategauge/stategauge/collector/filesource"
-	"github.com/stategauge/stategauge/collector/track"
 	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/rules"
 )
@@ -61,78 +59,34 @@ func Diagnose(ctx context.Context, o Options, w io.Writer, format string) (read 
 // Examine reads the events of o.Paths and returns what they show.
 func Examine(ctx context.Context, o Options) (*Report, error) {
 	r := newRunner(o)
-	if len(o.Paths) == 0 {
-		o.Paths = []string{filesource.Stdin}
-	}
-	src := filesource.New(filesource.Config{
-		Paths: o.Paths, Stdin: o.Stdin, ByTime: true,
-		NowMs: func() int64 { return r.nowMs },
-	})
-	sum, err := src.Run(ctx, r.step, r.reject)
-	return r.report(sum), err
+	in, err := merge(ctx, Inputs{Paths: o.Paths, Stdin: o.Stdin, MaxRejected: o.MaxRejected}, r.play)
+	return r.report(&in), err
 }
 
 // runner takes the events of one replay. It belongs to one goroutine.
 type runner struct {
-	tracker *track.Tracker
-	engine  *rules.Engine
-	nowMs   int64 // newest time that any event told
-
+	player   *Player
 	queries  map[event.QueryID]*facts
 	order    []*facts // by first appearance
 	alerts   map[string]*raised
 	alertSeq []*raised
 	kinds    [event.KindTick + 1]int
-	rejected []Rejected
-	hidden   int // rejects over the limit
-	limit    int
-
-	updates  []event.Update
-	verdicts []rules.Verdict
 }
 
 func newRunner(o Options) *runner {
-	c := track.DefaultConfig()
-	c.TickGapMs = 0 // time passes in steps here
-	limit := o.MaxRejected
-	if limit <= 0 {
-		limit = 1000
-	}
-	return &runner{
-		tracker: track.New(c, nil), engine: rules.New(o.Rules, rules.Options{}),
-		queries: map[event.QueryID]*facts{}, alerts: map[string]*raised{}, limit: limit,
-	}
+	r := &runner{queries: map[event.QueryID]*facts{}, alerts: map[string]*raised{}}
+	// The tracker has no ticks: a query that was retired would be gone from the report.
+	r.player = NewPlayer(PlayerOptions{Rules: o.Rules, TrackEveryMs: -1, Update: r.take, Verdict: r.note})
+	return r
 }
 
-// step is the collector's handler.
-func (r *runner) step(_ context.Context, step *collector.Step) error {
-	for i := range step.Items {
-		it := &step.Items[i]
-		r.kinds[it.Event.Kind]++
-		r.advance(it.Event)
-		r.updates = r.tracker.Apply(it.Event, r.nowMs, r.updates[:0])
-		for k := range r.updates {
-			u := &r.updates[k]
-			u.Origin = it.Origin
-			if u.Event == it.Event {
-				it.Outcome = u.Outcome
-			}
-			r.take(u)
-		}
-	}
-	return nil
+// play takes one event.
+func (r *runner) play(it *collector.Item) {
+	r.kinds[it.Event.Kind]++
+	r.player.Play(it.Event, it.Origin)
 }
 
-// advance moves the clock to the end of what the event reports.
-func (r *runner) advance(e *event.Event) {
-	at := e.AtMs
-	if e.Batch != nil {
-		at = max(at, e.Batch.EndMs())
-	}
-	r.nowMs = max(r.nowMs, at)
-}
-
-// take notes one update and lets the rules judge it.
+// take notes one update.
 func (r *runner) take(u *event.Update) {
 	if u.Event.Query.ID == "" || u.Event.Kind == event.KindHeartbeat {
 		return
@@ -147,31 +101,17 @@ func (r *runner) take(u *event.Update) {
 		r.order = append(r.order, f)
 	}
 	f.add(u)
-	r.verdicts = r.engine.Apply(u, r.verdicts[:0])
-	for i := range r.verdicts {
-		r.note(&r.verdicts[i])
-	}
-}
-
-func (r *runner) reject(rej filesource.Rejected) {
-	if len(r.rejected) >= r.limit {
-		r.hidden++
-		return
-	}
-	r.rejected = append(r.rejected, Rejected{
-		File: rej.File, Line: rej.Index, Reason: fmt.Sprintf("%s: %v", rej.Reason, rej.Err),
-	})
 }
 
 // report puts everything together.
-func (r *runner) report(sum filesource.Summary) *Report {
+func (r *runner) report(in *Intake) *Report {
 	rep := &Report{
-		Events: sum.Events, Progress: r.kinds[event.KindProgress], Started: r.kinds[event.KindStarted],
+		Events: in.Events, Progress: r.kinds[event.KindProgress], Started: r.kinds[event.KindStarted],
 		Idle: r.kinds[event.KindIdle], Terminated: r.kinds[event.KindTerminated], Heartbeats: r.kinds[event.KindHeartbeat],
-		Files: sum.Files, Skipped: sum.Skipped, Repaired: sum.Repaired,
-		Rejected: r.rejected, RejectedHidden: r.hidden,
+		Files: in.Files, Skipped: in.Skipped, Repaired: in.Repaired,
+		Rejected: in.Rejects, RejectedHidden: in.Hidden,
 	}
-	for _, st := range r.tracker.Queries(nil) {
+	for _, st := range r.player.Queries() {
 		if f := r.queries[st.Query.ID]; f != nil {
 			f.status = st
 		}

@@ -227,7 +227,7 @@ func TestAnAlertThatEndsIsToldAsResolved(t *testing.T) {
 	ref := event.QueryRef{ID: "q"}
 	say := func(state, was rules.AlertState, reason string) {
 		a := &rules.Alert{Labels: labels, State: state, FirstBatch: 4, FiringAtMs: 1000, Reason: reason}
-		r.note(&rules.Verdict{Alert: a, Was: was, Query: ref})
+		r.note(&rules.Verdict{Alert: a, Was: was, Query: ref}, 0)
 	}
 	say(rules.Pending, rules.Inactive, "")
 	if got := r.raisedFindings(); len(got) != 0 {
@@ -268,15 +268,12 @@ func TestQueriesBeyondTheTrackersLimitAreNotKept(t *testing.T) {
 	r := newRunner(Options{})
 	c := track.DefaultConfig()
 	c.Queries = 5
-	r.tracker = track.New(c, nil)
+	r.player.tracker = track.New(c, nil)
 	for i := range 20 {
 		e := &event.Event{Kind: event.KindStarted, Query: event.QueryRef{ID: event.QueryID(fmt.Sprint(i))}, Run: "r", AtMs: int64(1000 + i)}
-		step := &collector.Step{Items: []collector.Item{{Event: e}}}
-		if err := r.step(t.Context(), step); err != nil {
-			t.Fatal(err)
-		}
+		r.play(&collector.Item{Event: e})
 	}
-	rep := r.report(filesource.Summary{Events: 20})
+	rep := r.report(&Intake{Summary: filesource.Summary{Events: 20}})
 	if rep.Started != 20 || len(rep.Queries) != 5 || len(r.queries) != 5 {
 		t.Errorf("%d started, %d queries", rep.Started, len(rep.Queries))
 	}
