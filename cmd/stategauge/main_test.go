@@ -51,6 +51,11 @@ func TestCommandLines(t *testing.T) {
 		{"diagnose reads standard input", progress, []string{"diagnose"}, 0, "orders", ""},
 		{"diagnose needs an event", "hello\n", []string{"diagnose"}, 1, "", "no event was found"},
 		{"diagnose knows its formats", "", []string{"diagnose", "--output=xml"}, 2, "", "xml"},
+		{"backtest reads standard input", progress, []string{"backtest"}, 0, "nothing fired", ""},
+		{"backtest says nothing in JSON where nothing fired", progress, []string{"backtest", "--output=json", "-"}, 0, "", ""},
+		{"backtest needs an event", "hello\n", []string{"backtest"}, 1, "", "no event was found"},
+		{"backtest names a path that is not there", "", []string{"backtest", "/nowhere/at/all"}, 1, "", "/nowhere/at/all"},
+		{"backtest refuses bad rules", progress, []string{"backtest", "--rules=" + bad}, 1, "", "unknown key"},
 		{"serve refuses a bad configuration", "", []string{"serve", "--config.file=" + bad}, 1, "", `did you mean "series"?`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -383,3 +383,31 @@ func TestStepsAreBounded(t *testing.T) {
 		t.Errorf("largest %d, %+v, error %v", largest, sum, err)
 	}
 }
+
+func TestSplitGivesEachLogASourceOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	rolling := filepath.Join(dir, "eventlog_v2_app-1")
+	if err := os.Mkdir(rolling, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b", "eventlog_v2_app-1/events_1_app-1", "eventlog_v2_app-1/events_2_app-1"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("no event\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logs, err := New(Config{Paths: []string{dir, "/nowhere/at/all"}}).Split(t.Context())
+	if err == nil || len(logs) != 3 {
+		t.Fatalf("%d logs, error %v", len(logs), err)
+	}
+	var files []int
+	for _, l := range logs {
+		sum, err := l.WithStepEvents(4).Run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, sum.Files)
+	}
+	if !slices.Equal(files, []int{1, 1, 2}) {
+		t.Errorf("files of each log: %v", files)
+	}
+}

@@ -52,6 +52,7 @@ type Source struct {
 	buffers  sync.Pool    // *[]byte
 	steps    sync.Pool    // *batch
 	unzip    unpackers
+	now      func() time.Time
 }
 
 // Parts is what a Source works with. Enrich and Log may be nil. Counting what
@@ -64,6 +65,7 @@ type Parts struct {
 	Metrics *Metrics
 	Enrich  *collector.Enrich
 	Log     *slog.Logger
+	Now     func() time.Time // when a body is received; nil is time.Now
 }
 
 // New returns a Source that is ready to serve. The error names every fault of o.
@@ -75,6 +77,9 @@ func New(o Options, p Parts) (*Source, error) {
 		o: o, pool: p.Pool, next: p.Handler, enrich: p.Enrich, metrics: p.Metrics, log: p.Log,
 		rejects: map[collector.Reason]prometheus.Counter{}, codes: map[int]prometheus.Counter{},
 		up: p.Intake.SourceUp.WithLabelValues(SourceName),
+	}
+	if s.now = p.Now; s.now == nil {
+		s.now = time.Now
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stategauge/stategauge/collector"
 	"github.com/stategauge/stategauge/event"
@@ -44,7 +43,7 @@ func (s *Source) take(r *http.Request, body []byte) *answer {
 
 func (b *batch) begin(s *Source, r *http.Request) {
 	b.src, b.ctx = s, r.Context()
-	b.nowMs = time.Now().UnixMilli()
+	b.nowMs = s.now().UnixMilli()
 	b.step.Reached = event.Absent
 	b.lookup = queryLookup(r.URL.RawQuery)
 }

@@ -75,7 +75,7 @@ func (a *App) newHTTP(c *Config) (*httpsource.Source, error) {
 	o.InFlightBytes = int64(c.Intake.MaxInFlightBytes)
 	return httpsource.New(o, httpsource.Parts{
 		Pool: a.decoders, Handler: a.Handle, Intake: a.metrics.collector, Metrics: a.httpMetrics,
-		Enrich: collector.NewEnrich(c.Labels), Log: a.log,
+		Enrich: collector.NewEnrich(c.Labels), Log: a.log, Now: a.opts.Now,
 	})
 }
 
