@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 
 	"github.com/alecthomas/kingpin/v2"
 
@@ -41,7 +42,7 @@ func (c *backtestCommand) run(s streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	found, err := replay.Backtest(ctx, replay.BacktestOptions{
-		Inputs: replay.Inputs{Paths: c.paths, Stdin: s.in}, Rules: pack, All: c.all,
+		Inputs: replay.Inputs{Paths: inputPaths(c.paths), Stdin: s.in}, Rules: pack, All: c.all,
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -54,4 +55,16 @@ func (c *backtestCommand) run(s streams) error {
 		fmt.Fprintf(s.err, "stategauge: %v\n", err)
 	}
 	return found.Write(s.out, c.output)
+}
+
+// inputPaths gives standard input its name back: the command line's parser makes
+// an empty argument of a lone dash.
+func inputPaths(args []string) []string {
+	out := slices.Clone(args)
+	for i := range out {
+		if out[i] == "" {
+			out[i] = replay.Stdin
+		}
+	}
+	return out
 }

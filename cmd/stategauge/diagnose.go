@@ -37,7 +37,7 @@ func (c *diagnoseCommand) run(s streams) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	read, err := replay.Diagnose(ctx, replay.Options{Paths: c.paths, Stdin: s.in, Rules: pack}, s.out, c.output)
+	read, err := replay.Diagnose(ctx, replay.Options{Paths: inputPaths(c.paths), Stdin: s.in, Rules: pack}, s.out, c.output)
 	if read == 0 && err == nil {
 		return errors.New("no event was found")
 	}

@@ -49,6 +49,7 @@ func TestCommandLines(t *testing.T) {
 		{"a file without rules is an error", "", []string{"check", "rules", rules}, 1, "", "holds no rule"},
 		{"an unknown command is a usage error", "", []string{"gauge"}, 2, "", "try --help"},
 		{"diagnose reads standard input", progress, []string{"diagnose"}, 0, "orders", ""},
+		{"a lone dash is standard input", progress, []string{"diagnose", "-"}, 0, "orders", ""},
 		{"diagnose needs an event", "hello\n", []string{"diagnose"}, 1, "", "no event was found"},
 		{"diagnose knows its formats", "", []string{"diagnose", "--output=xml"}, 2, "", "xml"},
 		{"backtest reads standard input", progress, []string{"backtest"}, 0, "nothing fired", ""},

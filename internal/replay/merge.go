@@ -22,6 +22,9 @@ const (
 	aheadEvents = 2048
 )
 
+// Stdin is the path that stands for standard input.
+const Stdin = filesource.Stdin
+
 // Inputs are the files of a replay.
 type Inputs struct {
 	// Paths are files and folders; "-" is standard input, and so are no paths at all.
