@@ -8,13 +8,14 @@ import (
 	"github.com/stategauge/stategauge/rules"
 )
 
+// How often the daemon looks at silence, in the tracker and in the rules,
+// milliseconds. A replay does it as often, in the time of its events.
 const (
-	// TrackEveryMs and JudgeEveryMs are how often the daemon looks at silence, in
-	// the tracker and in the rules, milliseconds. A replay does it as often, in the
-	// time of its events.
 	TrackEveryMs = 5_000
 	JudgeEveryMs = 15_000
+)
 
+const (
 	// A gap between two events is looked at this often for so long; what remains of
 	// it goes by in hours up to calmMs, and then at once. A single date of the far
 	// future must not cost minutes.
