@@ -184,7 +184,7 @@ func checkView(t *testing.T, l *lane, v *view) {
 		}
 	}
 	s, tie := naiveKendall(y)
-	if s != v.sum.s || tie != v.sum.tieTerm || len(y) != v.known || batches != v.batches {
+	if s != v.sum.s || tie != v.sum.tieTerm || len(y) != len(v.order) || batches != v.batches {
 		t.Fatalf("view %+v, naive says S %d, ties %d, %d known in %d batches", *v, s, tie, len(y), batches)
 	}
 	if v.n < l.n && !v.full(l) {

@@ -92,17 +92,23 @@ func (c *Columns) Rising(column, load int, span Span, o RisingOptions) RisingRes
 // RisingWatched judges a watched span: some nanoseconds where the cheap test says
 // Clear.
 func (c *Columns) RisingWatched(number, load int, o RisingOptions) RisingResult {
-	l, v := c.fine, c.watches[number].fine
-	if !v.full(l) && l.n >= c.o.Fine {
-		l, v = c.coarse, c.watches[number].coarse
-	}
+	l, v := c.watched(number)
 	o = o.withDefaults()
-	res, past := gate(kendallOf(v.known, v.sum.s, v.sum.tieTerm), v.batches, o)
+	res, past := gate(kendallOf(len(v.order), v.sum.s, v.sum.tieTerm), v.batches, o)
 	if past {
 		c.copyRows(l, l.n-v.n, v.column, load)
 		c.judgeRows(o, &res)
 	}
 	return res
+}
+
+// watched returns the lane to judge a watched span by, and its view there.
+func (c *Columns) watched(number int) (*lane, *view) {
+	w := &c.watches[number]
+	if !w.fine.full(c.fine) && c.fine.n >= c.o.Fine {
+		return c.coarse, w.coarse
+	}
+	return c.fine, w.fine
 }
 
 // gate is the cheap test: it reports whether the dear one is to follow.

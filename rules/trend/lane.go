@@ -27,8 +27,12 @@ func (m mark) join(o mark) mark {
 	return m
 }
 
+// maxRows bounds the rows of a lane.
+const maxRows = 255
+
 // lane is a ring of rows, oldest first: one mark and one float32 of each column,
-// NaN where a column has nothing. A column lies in one piece, as S runs over it.
+// NaN where a column has nothing. Views name rows by place, so there are at most
+// maxRows.
 type lane struct {
 	limit   int
 	marks   []mark
@@ -83,6 +87,9 @@ func (l *lane) grow() {
 		l.vals[c] = vals
 	}
 	l.marks, l.head = marks, 0
+	for _, v := range l.views {
+		v.recount(l)
+	}
 }
 
 // evict drops the oldest row.
@@ -142,20 +149,6 @@ func (l *lane) reset() {
 	l.head, l.n, l.size = 0, 0, 1
 	for _, v := range l.views {
 		v.recount(l)
-	}
-}
-
-// segments returns the values of a column in rows [from, until) as two runs.
-func (l *lane) segments(column, from, until int) (a, b []float32) {
-	vals := l.vals[column]
-	from, until = l.head+from, l.head+until
-	switch room := len(vals); {
-	case until <= room:
-		return vals[from:until], nil
-	case from >= room:
-		return vals[from-room : until-room], nil
-	default:
-		return vals[from:], vals[:until-room]
 	}
 }
 
