@@ -167,6 +167,7 @@ func (q *query) run(f *fault.State, latest, wal time.Duration) error {
 	warm := q.warmth(r)
 	p.planning += warm.planning
 	lead := max(p.latestOffset, 0) + max(p.walCommit, 0) + p.getBatch + p.planning
+	q.cold = q.untilStores(warm.tasks, lead)
 	tasks, err := q.addBatch(f, q.now+lead)
 	if err != nil {
 		return err
@@ -178,6 +179,19 @@ func (q *query) run(f *fault.State, latest, wal time.Duration) error {
 	p.commitOffsets += warm.commit + f.WalExtra
 	p.rest += warm.rest
 	return q.finish(f, &p, r)
+}
+
+// untilStores is how long after the start of a job the first store is opened, and
+// with it the maintenance thread: late in a run's first job, whose classes are
+// loaded and whose rows are read and shuffled before.
+func (q *query) untilStores(warmUp, lead time.Duration) time.Duration {
+	switch {
+	case q.ofRun > 0:
+		return 0
+	case q.paced != nil:
+		warmUp = max(fromMs(q.paced.DurationMs)-lead, 0)
+	}
+	return warmUp * 3 / 4
 }
 
 func (q *query) getBatchTime(r *rng) time.Duration {

@@ -64,7 +64,7 @@ func (q *query) settleExecutors(f *fault.State, start time.Duration) (time.Durat
 	}
 	for _, e := range q.execs {
 		if e.next == 0 {
-			e.next = start + e.every
+			e.next = start + q.cold + e.every
 		}
 	}
 	return took, nil

@@ -75,6 +75,7 @@ type query struct {
 	gc       time.Duration   // of all executors of the application
 	clocks   []time.Duration // of the sources, where a pace leads them
 	paced    *Pace
+	cold     time.Duration // from the start of a run's first job to its first store
 	wrapped  bool
 	mute     bool  // the sender reaches nobody
 	frozen   bool  // the driver stood still before what is said next

@@ -87,7 +87,7 @@ func TestConditionsSlowTheirStepsAndNoOthers(t *testing.T) {
 	f("slow listing", func(c *Conditions) { c.ListLatency = 3 }, StepList)
 	f("slow source", func(c *Conditions) { c.SourceLatency = 3 }, StepSourceList)
 	f("slow disk", func(c *Conditions) { c.Disk = 3 },
-		StepGet, StepScan, StepFlush, StepCompact, StepBackground, StepCheckpoint, StepOpen)
+		StepGet, StepScan, StepWriteBatch, StepFlush, StepCompact, StepBackground, StepCheckpoint, StepOpen)
 	f("slow code", func(c *Conditions) { c.Code = 3 }, StepCode)
 	f("slow network", func(c *Conditions) { c.Network = 3 }, StepSourceRead, StepShuffle)
 	f("slow cores", func(c *Conditions) { c.CPU = 3 }, StepGet, StepPut, StepScan, StepCode, StepHeap, StepGC,

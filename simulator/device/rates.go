@@ -34,7 +34,7 @@ func (m *Model) rates() [NumSteps]rates {
 		StepScan:       {op: float64(m.ScanStep), miss: miss},
 		StepCode:       {row: float64(m.Row + m.UserRow), code: true},
 		StepHeap:       {op: float64(m.HeapOp)},
-		StepWriteBatch: {op: float64(m.BatchWrite)},
+		StepWriteBatch: {op: float64(m.BatchWrite), call: fsync},
 		StepFlush:      {base: float64(m.FlushBase), byteOut: sst, diskOut: diskByte, file: fsync},
 		StepCompact:    merge,
 		StepBackground: merge,

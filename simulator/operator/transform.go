@@ -76,10 +76,20 @@ func (t *transform) internals() []string {
 	}
 }
 
+// What Python adds to the user's own code, counted in its rows: a worker and its
+// streams for each task; for each key a frame, and calls back for its state.
+const (
+	pythonTask  = 8000
+	pythonGroup = 600
+)
+
 func (t *transform) run(x *task) error {
 	t.declare(x)
 	x.groups.fill(x.Rows, 0)
 	x.ran(int64(len(x.Rows)))
+	if t.python {
+		x.ran(pythonTask + pythonGroup*int64(len(x.groups.list)))
+	}
 	for i := range x.groups.list {
 		if err := t.call(x, &x.groups.list[i]); err != nil {
 			return err

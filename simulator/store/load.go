@@ -49,6 +49,7 @@ func (s *rocksDB) LoadReadWrite(version int64) error {
 func (s *rocksDB) load(version int64, write bool) error {
 	s.x.blur()
 	s.reseed(version)
+	s.last.known = false
 	s.loads = loadFigures{took: s.unloading}
 	s.unloading, s.commitTook = 0, 0
 	if s.loaded != version {

@@ -14,6 +14,7 @@ const (
 	chargeOverhead  = 88        // each an entry of its own
 	nodeBytesOfOurs = 64        // what lsm counts for an entry instead of memtableEntry
 	minArenaBlock   = 4 << 10
+	defaultBlock    = 4 << 10 // of the cache
 )
 
 // memtableMemory is the arena of the store's memtable.
@@ -41,12 +42,12 @@ func (s *rocksDB) reportMemory() {
 	}
 	leak := s.faults.LeakBytes
 	if s.shared != nil {
-		s.fig.MemoryBytes = own + idleCache + s.shared.UsedBytes() + leak
+		s.fig.MemoryBytes = own + idleCache + s.x.cached(s.shared.UsedBytes(), s.now.cacheMisses, s.x.o.Conf.BlockCacheBytes) + leak
 		s.pinned(idleCache + leak)
 		return
 	}
 	pinned := s.x.charged()
-	cache := pinned + s.x.shared.UsedBytes()
+	cache := pinned + s.x.cached(s.x.shared.UsedBytes(), s.x.misses(), s.x.o.Conf.MaxMemoryBytes-pinned)
 	n := max(int64(len(s.x.order)), 1)
 	switch s.m.memory {
 	case memoryHidden:
@@ -65,6 +66,30 @@ func (s *rocksDB) pinned(bytes int64) {
 	if s.m.hasFlushBytes {
 		s.fig.Custom[event.RocksDBPinnedBlocksMemoryUsage] = float64(bytes)
 	}
+}
+
+// cached is what RocksDB's block cache holds where Pebble's holds used bytes:
+// blocks of tables that are gone stay in it until others need their room, so that
+// it fills with every block that was ever missed.
+func (x *Executor) cached(used, misses, capacity int64) int64 {
+	block := x.o.Conf.BlockBytes
+	if block <= 0 {
+		block = defaultBlock
+	}
+	if f := x.faults.CacheFactor; f > 0 {
+		capacity = int64(float64(capacity) * f)
+	}
+	return max(used, min(misses*block, capacity))
+}
+
+// misses counts those of all stores.
+func (x *Executor) misses() (n int64) {
+	for _, id := range x.order {
+		if s, ok := x.stores[id].(*rocksDB); ok {
+			n += s.now.cacheMisses
+		}
+	}
+	return n
 }
 
 // charged is what the memtables of all stores take of the shared cache.

@@ -76,6 +76,7 @@ type rocksDB struct {
 	fig        Figures
 	lagFrom    int64  // newest snapshot in the checkpoint, for the driver's eyes
 	key        []byte // memory for keys with their family
+	last       lastRead
 }
 
 // table is where a table of the local database is in the checkpoint.

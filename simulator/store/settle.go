@@ -33,6 +33,7 @@ func (s *rocksDB) absorb() {
 	s.now.rotations += st.Work.Flushes - s.seen.Work.Flushes
 	s.now.flushed += st.Work.Bytes - s.seen.Work.Bytes
 	in, out := st.Work.CompactRead-s.seen.Work.CompactRead, st.Work.CompactWritten-s.seen.Work.CompactWritten
+	files := st.Work.Compactions - s.seen.Work.Compactions
 	s.seen = st
 	if in+out == 0 {
 		return
@@ -41,7 +42,7 @@ func (s *rocksDB) absorb() {
 	s.now.compOut += out
 	meter := s.x.o.Meter
 	m := meter.Begin(device.StepBackground)
-	s.times.compaction += meter.End(device.StepBackground, m, device.Work{BytesIn: in, BytesOut: out})
+	s.times.compaction += meter.End(device.StepBackground, m, device.Work{BytesIn: in, BytesOut: out, Files: files})
 }
 
 // absorbCompactions takes over compactions that took so long.
