@@ -108,7 +108,7 @@ func TestWorkIsChargedAtTheModelsPrices(t *testing.T) {
 	f(StepGet, Work{Ops: 1000, CacheMisses: 100}, 1000*m.Get+100*m.DiskRead)
 	f(StepUpload, Work{Requests: 3}, 3*m.StoreLatency)
 	f(StepUpload, Work{RemoteOut: 80e6}, time.Second)
-	f(StepCheckpoint, Work{Files: 10}, 10*m.Link+2*m.Fsync)
+	f(StepCheckpoint, Work{Files: 10}, 10*m.Link+m.Fsync)
 	f(StepLog, Work{Requests: 1}, m.StoreLatency)
 	f(StepSchedule, Work{}, m.TaskLaunch)
 	f(StepFlush, Work{BytesOut: 4e6, Files: 1}, m.FlushBase+m.Fsync+10*time.Millisecond+4000*m.SSTByte)

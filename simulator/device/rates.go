@@ -38,7 +38,7 @@ func (m *Model) rates() [NumSteps]rates {
 		StepFlush:      {base: float64(m.FlushBase), byteOut: sst, diskOut: diskByte, file: fsync},
 		StepCompact:    merge,
 		StepBackground: merge,
-		StepCheckpoint: {call: 2 * fsync, file: float64(m.Link)},
+		StepCheckpoint: {call: fsync, file: float64(m.Link)},
 		StepZip:        {byteIn: float64(m.ZipByte) / 1000},
 		StepUpload:     {remote: storeRequests},
 		StepChangelog:  {remote: storeRequests},

@@ -29,6 +29,9 @@ func (s *rocksDB) follow(p plan, version int64) error {
 	}
 	s.spend(device.StepOpen, m, device.Work{Files: int64(len(s.tables))})
 	s.seen = s.db.Stats()
+	if err := s.drain(); err != nil { // what was due in the snapshot starts as the database opens
+		return err
+	}
 	if old != "" {
 		if err := s.x.o.FS.RemoveAll(old); err != nil {
 			return fmt.Errorf("delete %s: %w", old, err)
