@@ -19,6 +19,10 @@ type Alert struct {
 	FirstBatch, FiringBatch, LastBatch int64
 	Value                              float64 // what the detector measured, in the signal's unit; NaN where it has none
 	Reason                             string  // why it resolved
+	// AsOfMs is the event time of what the alert was last judged by: the end of a batch,
+	// the time of an event, the present where time passing was judged. An alert whose
+	// AsOfMs lies far back comes from events that arrived late, or again.
+	AsOfMs int64
 	// InhibitedBy is the alert that names the cause of this one, which is therefore
 	// not sent; empty where it stands for itself.
 	InhibitedBy string

@@ -67,6 +67,7 @@ type Grouped struct {
 	Judgement
 	Members []string // names of the queries that it rests on, sorted
 	Total   int      // queries of the group
+	AsOfMs  int64    // event time that it rests on, 0 for the present
 }
 
 // tracker is a detector's state for one series.

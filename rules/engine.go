@@ -66,6 +66,7 @@ type Engine struct {
 	alerts   int         // pending and firing
 	ticked   int64       // time of the last Tick, 0 before the first
 	nowMs    int64       // newest time that anything told, never going back
+	asOfMs   int64       // event time of what is being judged
 	around   surroundings
 	heirs    map[event.QueryID]*predecessor // of names, until they come
 	held     int                            // queries that are retired and kept
@@ -116,6 +117,7 @@ func (e *Engine) Apply(u *event.Update, out []Verdict) []Verdict {
 		return out
 	}
 	e.advance(u.Origin.ReceivedMs)
+	e.asOfMs = e.asOf(u)
 	if u.Outcome == event.OutcomeHeartbeat {
 		return e.heartbeat(u, out)
 	}
@@ -293,6 +295,7 @@ func (e *Engine) Tick(nowMs int64, out []Verdict) []Verdict {
 	}
 	e.ticked = nowMs
 	e.advance(nowMs)
+	e.asOfMs = e.nowMs
 	e.prune()
 	return e.watchAll(e.letGo(out))
 }

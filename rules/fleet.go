@@ -81,6 +81,7 @@ type fleetCount struct {
 type member struct {
 	name      string
 	pendingMs int64
+	asOfMs    int64
 }
 
 func (g *fleetGroups) observe(*queryState, *event.Update, int64) {}
@@ -101,7 +102,7 @@ func (g *fleetGroups) judge(e *Engine, _ int64, out []Grouped) []Grouped {
 // add counts one query: in all where the other rule has judged it, and as a member
 // where it finds something.
 func (g *fleetGroups) add(e *Engine, q *queryState) {
-	judged, found, since := false, false, int64(math.MaxInt64)
+	judged, found, since, asOf := false, false, int64(math.MaxInt64), int64(0)
 	for ri, list := range q.rules {
 		if e.pack.rules[ri].alert != g.d.spec.Of {
 			continue
@@ -109,7 +110,7 @@ func (g *fleetGroups) add(e *Engine, q *queryState) {
 		for _, s := range list {
 			judged = judged || s.judged.Said != SaidTooFew
 			if s.alert != nil {
-				found, since = true, min(since, s.alert.pendingAtMs)
+				found, since, asOf = true, min(since, s.alert.pendingAtMs), max(asOf, s.asOfMs)
 			}
 		}
 	}
@@ -119,7 +120,7 @@ func (g *fleetGroups) add(e *Engine, q *queryState) {
 	c := g.of(q.cluster)
 	c.total++
 	if found {
-		c.members = append(c.members, member{q.ref.Label(), since})
+		c.members = append(c.members, member{q.ref.Label(), since, asOf})
 	}
 }
 
@@ -146,6 +147,7 @@ func (d *fleet) count(c *fleetCount) Grouped {
 	out := Grouped{Key: c.cluster, Cluster: c.cluster, Total: c.total}
 	for _, m := range c.members[from : from+best] {
 		out.Members = append(out.Members, m.name)
+		out.AsOfMs = max(out.AsOfMs, m.asOfMs)
 	}
 	slices.Sort(out.Members)
 	out.Judgement = Judgement{

@@ -51,12 +51,16 @@ func (e *Engine) judgeGroup(ri int, g *Grouped, out []Verdict) []Verdict {
 	if s.alert != nil && g.Said == SaidFound {
 		s.alert.members, s.alert.total = slices.Clone(g.Members), g.Total
 	}
-	before := s.alert
+	before, now := s.alert, e.asOfMs
+	if g.AsOfMs != 0 {
+		e.asOfMs = min(now, g.AsOfMs)
+	}
 	out = e.live(q, ri, s, e.moment(), out)
 	if before == nil && s.alert != nil {
 		s.alert.members, s.alert.total = slices.Clone(g.Members), g.Total
 		out[len(out)-1] = e.verdict(q, ri, s, out[len(out)-1].Was)
 	}
+	e.asOfMs = now
 	return out
 }
 

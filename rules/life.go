@@ -43,6 +43,7 @@ func (q *queryState) moment() moment { return moment{atMs: q.atMs, elapsedMs: q.
 // unknown) stays as it is.
 func (e *Engine) live(q *queryState, ri int, s *series, at moment, out []Verdict) []Verdict {
 	before := len(out)
+	s.asOfMs = e.asOfMs
 	out = e.move(q, ri, s, at, out)
 	if e.pack.rules[ri].watch {
 		return out[:before] // only other rules look at it

@@ -189,6 +189,7 @@ type series struct {
 	waited   int
 	judgedAt int64
 	alert    *liveAlert
+	asOfMs   int64 // Engine.asOfMs at the last judgement
 }
 
 const (

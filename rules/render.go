@@ -23,7 +23,7 @@ func (e *Engine) alert(q *queryState, ri int, s *series, counted bool) Alert {
 	a := s.alert
 	out := Alert{
 		Labels: a.labels, State: a.state, Value: a.finding.Value,
-		PendingAtMs: a.pendingAtMs, FiringAtMs: a.firingAtMs, ResolvedAtMs: event.Absent,
+		PendingAtMs: a.pendingAtMs, FiringAtMs: a.firingAtMs, ResolvedAtMs: event.Absent, AsOfMs: s.asOfMs,
 		FirstBatch: a.firstBatch, FiringBatch: a.firingBatch, LastBatch: a.judgedLast, InhibitedBy: a.inhibitedBy, Members: a.members,
 	}
 	var failures []string

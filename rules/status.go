@@ -39,7 +39,8 @@ type Judged struct {
 	Operator      string
 	OperatorIndex int // -1 for the query
 	State         AlertState
-	Batch         int64 // newest batch of the query
+	Group         string // key of a group of queries, where the rule judges those
+	Batch         int64  // newest batch of the query
 	Judgement
 }
 
@@ -122,7 +123,7 @@ func (r *RuleStatus) count(q *queryState, s *series, judgements bool) {
 	}
 	if judgements {
 		r.Judgements = append(r.Judgements, Judged{
-			Query: q.ref, Operator: s.operator, OperatorIndex: s.index, State: state, Batch: q.lastBatch, Judgement: s.judged,
+			Query: q.ref, Operator: s.operator, OperatorIndex: s.index, State: state, Batch: q.lastBatch, Group: q.group, Judgement: s.judged,
 		})
 	}
 }
