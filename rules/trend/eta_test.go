@@ -51,9 +51,10 @@ func TestOutcomesOfAForecast(t *testing.T) {
 		{"beyond four windows", line(2), 3000, LimitOptions{}, Beyond},
 		{"beyond one window", line(2), 1500, LimitOptions{Windows: 1}, Beyond},
 		{"reached", line(2), 1100, LimitOptions{}, Reached},
+		{"reached and flat", line(0), 900, LimitOptions{}, Reached},
 		{"down", line(-2), 700, LimitOptions{Down: true}, Ahead},
 		{"down, reached", line(-2), 900, LimitOptions{Down: true}, Reached},
-		{"down, the other way", line(2), 700, LimitOptions{Down: true}, Level},
+		{"down, far above", line(2), 700, LimitOptions{Down: true}, Level},
 		{"too small a move", line(2), 1500, LimitOptions{By: 0.5}, Level},
 		{"a step that stays", step, 250, LimitOptions{}, Level},
 	}

@@ -277,3 +277,31 @@ func TestDailyCycleIsNoFindingOnceLoadIsKnown(t *testing.T) {
 		t.Errorf("%d raw findings, %d left with load", raw, found)
 	}
 }
+
+// What load may excuse and what it may not, as a table: a fault of so much over the
+// window beside a load that grows by so much, with a load that is noisy or smooth.
+func TestLoadAdjustmentErrorTable(t *testing.T) {
+	const seeds = 60
+	for _, smooth := range []bool{false, true} {
+		for _, growth := range []float64{0.1, 0.5, 1, 4} {
+			for _, fault := range []float64{0, 0.25, 0.5, 1} {
+				said := map[Verdict]int{}
+				for seed := range uint64(seeds) {
+					load := func(i int, rng *rand.Rand) float64 {
+						sd := 0.2
+						if smooth {
+							sd = 0.01
+						}
+						return 1000 * (1 + growth*float64(i)/120) * math.Exp(sd*rng.NormFloat64())
+					}
+					said[workload{200, 1, load, rampSlow(fault)}.window(seed).Rising(adjusted()).Verdict]++
+				}
+				found := float64(said[Found]) / seeds
+				t.Logf("load +%3.0f %% (smooth %-5v) fault +%3.0f %%: found %.2f, explained by load %.2f", 100*growth, smooth, 100*fault, found, float64(said[Explained])/seeds)
+				if fault == 0 && found > 0.05 || fault == 1 && found < 0.95 {
+					t.Errorf("load +%v, smooth %v, fault +%v: found in %.2f", growth, smooth, fault, found)
+				}
+			}
+		}
+	}
+}

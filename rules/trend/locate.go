@@ -40,11 +40,14 @@ type ChangePoint struct {
 // comes from least squares over all places; the one that leaves less absolute
 // deviation wins. x must rise strictly.
 //
-// Cost: O(n²) moves of memory at worst, some 10 µs at 120 points and 30 at 240; no
+// Cost: O(n²) moves of memory at worst, some 30 µs at 120 points and 75 at 240; no
 // allocation once s has its size.
 //
-// Errors: see TestLocateErrorTable, which prints the distance from the truth by size
-// of step and noise.
+// Errors in 400 windows of 120 batches each, noise of 25 %: a step of half as much
+// again is named to within 1 batch in the median and 6 in nine of ten, at AR .6 to
+// within 2 and 25; one to twice as much to within 0 and 2, with spikes and AR .6 to
+// within 0 and 8. Low to High holds the truth in .90 to .97 of them. One step in
+// thirty to ten is taken for a bend.
 //
 // Pitfalls: it always names a place, so ask only after a finding. One change only:
 // of two steps it names the larger.

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Scratch is the room that the dear tests work in: some 100 bytes a point of the
-// largest window, 25 KiB at 240 points. The zero value is ready; it belongs to one
+// Scratch is the room that the tests work in: some 200 bytes a point of the largest
+// window, 50 KiB at 240 points. The zero value is ready; it belongs to one
 // goroutine.
 type Scratch struct {
 	x, y, load             []float64 // the window's points

@@ -9,24 +9,31 @@ import (
 	"time"
 )
 
-// versus runs ours and peer in turns and reports how many times longer the peer takes.
-func versus(b *testing.B, ours, peer func()) {
+// versus runs ours and peer in turns and reports how many times longer the peer takes,
+// in the median of the rounds: on a shared machine the mean is that of the neighbours.
+// units is how many evaluations a round makes.
+func versus(b *testing.B, units int, ours, peer func()) {
 	b.Helper()
 	for range 3 {
 		ours()
 		peer()
 	}
 	b.ReportAllocs()
-	var mine, theirs time.Duration
+	mine, theirs := make([]float64, 0, 1<<16), make([]float64, 0, 1<<16)
 	for b.Loop() {
 		t0 := time.Now()
 		ours()
 		t1 := time.Now()
 		peer()
-		mine, theirs = mine+t1.Sub(t0), theirs+time.Since(t1)
+		t2 := time.Now()
+		if len(mine) < cap(mine) {
+			mine, theirs = append(mine, float64(t1.Sub(t0))), append(theirs, float64(t2.Sub(t1)))
+		}
 	}
-	b.ReportMetric(float64(mine.Nanoseconds())/float64(b.N), "ns/ours")
-	b.ReportMetric(float64(theirs)/float64(mine), "x_peer")
+	m, p := medianInPlace(mine), medianInPlace(theirs)
+	b.ReportMetric(m/float64(units), "ns/ours")
+	b.ReportMetric(p/m, "x_peer")
+	b.ReportMetric(0, "ns/op")
 }
 
 // benchSeries is a series with memory, a slow climb and a spike each tenth batch.
@@ -100,29 +107,37 @@ func BenchmarkMannKendallPerBatchVersusDeriv(b *testing.B) {
 }
 
 func perBatch(b *testing.B, n int, o RisingOptions) {
-	c := NewColumns(1, ColumnsOptions{Fine: n, Longest: Span{Batches: n}})
-	number := c.Watch(0, Span{Batches: n})
-	w, row, pace := newNoise(1, arNoise), make([]float32, 1), new(Pace)
-	values, samples := make([]float64, 4096), make([]promSample, 4096)
+	const columns = 25 // what an operator has
+	c := NewColumns(columns, ColumnsOptions{Fine: n, Longest: Span{Batches: n}})
+	w, row, paces := newNoise(1, arNoise), make([]float32, columns), make([]Pace, columns)
+	values, samples := make([]float32, 4096), make([]promSample, 4096)
 	for i := range values {
-		values[i] = w.value()
-		samples[i] = promSample{int64(i) * 60_000, values[i]}
+		v := w.value()
+		values[i], samples[i] = float32(v), promSample{int64(i) * 60_000, v}
+	}
+	for i := range columns {
+		c.Watch(i, Span{Batches: n})
 	}
 	next, at := int64(0), 0
-	versus(b, func() {
-		for range 200 {
-			row[0] = float32(values[next%4096])
-			c.Push(next, next*60_000, row)
-			benchSink += c.RisingPaced(number, NoLoad, o, pace).RawZ
-			next++
+	ours := func() {
+		for i := range row {
+			row[i] = values[(next+int64(i)*163)%4096]
 		}
-	}, func() {
-		for range 200 {
+		c.Push(next, next*60_000, row)
+		for i := range columns {
+			benchSink += c.RisingPaced(i, NoLoad, o, &paces[i]).RawZ
+		}
+		next++
+	}
+	for range 2 * n {
+		ours()
+	}
+	versus(b, columns, ours, func() {
+		for range columns {
 			at = (at + 1) % 3800
 			benchSink += promDeriv(samples[at : at+n])
 		}
 	})
-	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkColumnsVersusWindows pushes one batch of 25 watched figures into a store
@@ -137,15 +152,19 @@ func BenchmarkColumnsVersusWindows(b *testing.B) {
 	}
 	w, row := newNoise(1, arNoise), make([]float32, columns)
 	next, at := int64(0), int64(0)
-	versus(b, func() {
+	values := make([]float64, 4096)
+	for i := range values {
+		values[i] = w.value()
+	}
+	versus(b, columns, func() {
 		for i := range row {
-			row[i] = float32(w.value())
+			row[i] = float32(values[(next+int64(i)*163)%4096])
 		}
 		c.Push(next, next*60_000, row)
 		next++
 	}, func() {
 		for i := range windows {
-			windows[i].Push(Point{Batch: at, AtMs: at * 60_000, Value: w.value(), Load: math.NaN()})
+			windows[i].Push(Point{Batch: at, AtMs: at * 60_000, Value: values[(at+int64(i)*163)%4096], Load: math.NaN()})
 		}
 		at++
 	})
@@ -156,7 +175,7 @@ func BenchmarkMannKendallVersusAllPairs(b *testing.B) {
 	eachSize(b, func(b *testing.B, n int) {
 		_, y, _, _, _ := benchSeries(n)
 		s := new(Scratch)
-		versus(b, func() { benchSink += s.mannKendall(y).Z }, func() { benchSink += float64(recomputedS(y)) })
+		versus(b, 1, func() { benchSink += s.mannKendall(y).Z }, func() { benchSink += float64(recomputedS(y)) })
 	})
 }
 
@@ -165,7 +184,7 @@ func BenchmarkCUSUMVersusRecomputation(b *testing.B) {
 		_, y, _, _, _ := benchSeries(n)
 		s, c := new(Scratch), NewCUSUM(DefaultCUSUM())
 		c.Freeze(s.Baseline(y, 0))
-		versus(b, func() {
+		versus(b, 100, func() {
 			for i := range 100 {
 				c.Push(int64(i), y[i])
 				benchSink += c.Alarm().Sum
@@ -187,7 +206,7 @@ func BenchmarkRankSumVersusAllPairs(b *testing.B) {
 		_, y, _, _, _ := benchSeries(n)
 		s := new(Scratch)
 		before, recent := SplitRecent(y, n/6, 10)
-		versus(b, func() { benchSink += s.RankSum(before, recent, RankSumOptions{}).Z },
+		versus(b, 1, func() { benchSink += s.RankSum(before, recent, RankSumOptions{}).Z },
 			func() { u, v := naiveMannWhitney(before, recent); benchSink += u / v })
 	})
 }
@@ -196,7 +215,7 @@ func BenchmarkLocateVersusAllSplits(b *testing.B) {
 	eachSize(b, func(b *testing.B, n int) {
 		x, y, _, _, _ := benchSeries(n)
 		s := new(Scratch)
-		versus(b, func() { benchSink += s.Locate(x, y).Gain }, func() {
+		versus(b, 1, func() { benchSink += s.Locate(x, y).Gain }, func() {
 			best := math.Inf(1)
 			for i := leastSide; i <= n-leastSide; i++ {
 				best = min(best, naiveDeviations(y[:i])+naiveDeviations(y[i:]))
@@ -210,7 +229,7 @@ func BenchmarkPeriodicityVersusPeriodGrid(b *testing.B) {
 	eachSize(b, func(b *testing.B, n int) {
 		_, y, _, batch, at := benchSeries(n)
 		s := new(Scratch)
-		versus(b, func() { benchSink += s.Periodicity(batch, at, y, SpikeOptions{}).RBatches }, func() {
+		versus(b, 1, func() { benchSink += s.Periodicity(batch, at, y, SpikeOptions{}).RBatches }, func() {
 			places, _, _ := s.Spikes(y, SpikeOptions{}, nil)
 			best := 0.0
 			for step := 160; step <= 480; step++ { // 8 to 24 batches, on both axes
@@ -234,7 +253,7 @@ func BenchmarkPartialRankVersusSortedCopies(b *testing.B) {
 		s := new(Scratch)
 		rival := slices.Clone(other)
 		slices.Reverse(rival)
-		versus(b, func() { benchSink += s.PartialRank(y, other, rival, nil, PartialOptions{}).Driver }, func() {
+		versus(b, 1, func() { benchSink += s.PartialRank(y, other, rival, nil, PartialOptions{}).Driver }, func() {
 			a, d, r, t := copiedRanks(y), copiedRanks(other), copiedRanks(rival), copiedRanks(x)
 			benchSink += pearson(a, d) + pearson(a, r) + pearson(a, t) + pearson(d, r) + pearson(d, t) + pearson(r, t)
 		})
@@ -258,7 +277,7 @@ func BenchmarkElasticityVersusAllSlopes(b *testing.B) {
 	eachSize(b, func(b *testing.B, n int) {
 		_, y, other, _, _ := benchSeries(n)
 		s := new(Scratch)
-		versus(b, func() { benchSink += s.Elasticity(y, other).Value },
+		versus(b, 1, func() { benchSink += s.Elasticity(y, other).Value },
 			func() { benchSink += medianInPlace(logSlopes(y, other)) })
 	})
 }
@@ -277,7 +296,7 @@ func BenchmarkTimeToLimitVersusAllSlopes(b *testing.B) {
 	eachSize(b, func(b *testing.B, n int) {
 		x, y, _, _, _ := benchSeries(n)
 		s := new(Scratch)
-		versus(b, func() { benchSink += s.TimeToLimit(x, y, 1000, LimitOptions{}).Slope },
+		versus(b, 1, func() { benchSink += s.TimeToLimit(x, y, 1000, LimitOptions{}).Slope },
 			func() { benchSink += sortedMedian(allSlopes(x, y)) })
 	})
 }
@@ -287,7 +306,7 @@ func BenchmarkBaselineVersusSorting(b *testing.B) {
 		_, y, _, _, _ := benchSeries(n)
 		s := new(Scratch)
 		left := make([]float64, n)
-		versus(b, func() { benchSink += s.Baseline(y, 0).Spread }, func() {
+		versus(b, 1, func() { benchSink += s.Baseline(y, 0).Spread }, func() {
 			mid := sortedMedian(y)
 			for i, v := range y {
 				left[i] = math.Abs(v - mid)
