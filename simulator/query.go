@@ -119,6 +119,9 @@ func newQuery(sc *scenario.Scenario, o *Options, dir string, index int, wrapped 
 	if err != nil {
 		return nil, fmt.Errorf("start of the scenario: %w", err)
 	}
+	if o.StartMs != 0 {
+		begin = time.UnixMilli(o.StartMs)
+	}
 	// Queries of one cluster are not started in the same millisecond.
 	stagger := time.Duration(seed.New(q.seed, seed.ForDriver).Int64N(int64(2 * time.Second)))
 	q.now = time.Duration(begin.UnixNano()) + time.Duration(index)*3*time.Second + stagger

@@ -15,6 +15,7 @@ import (
 type Options struct {
 	Seed    uint64
 	Batches int64         // of each query; 0: the scenario's own number
+	StartMs int64         // virtual time of the first trigger, Unix milliseconds; 0: the scenario's own
 	Size    float64       // of every fault that is not fixed; 0: the fault's own
 	Version event.Version // zero: the scenario's
 	// Envelope wraps events as our listeners do and adds heartbeats; a scenario

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -28,7 +29,7 @@ import (
 // simulateCommand plays a scenario and sends its events somewhere.
 type simulateCommand struct {
 	*kingpin.CmdClause
-	scenario, target, version, checkpoint string
+	scenario, target, version, checkpoint, start string
 	seed                                  uint64
 	batches                               int64
 	size, rate                            float64
@@ -47,6 +48,7 @@ func newSimulate(root *kingpin.Application) command {
 	c.Flag("output", "Where events go: '-' for standard output, a file, http://host:port, or kafka://broker:port/topic.").Default("-").StringVar(&c.target)
 	c.Flag("copies", "Queries to make of each one, for load tests.").Default("1").IntVar(&c.copies)
 	c.Flag("rate", "Events per second at most; 0 for as fast as possible.").Default("0").Float64Var(&c.rate)
+	c.Flag("start", "When the first trigger is, RFC 3339, or 'now', which also sends each event when its time has come; the scenario's own if none is given.").StringVar(&c.start)
 	c.Flag("live", "Work on real disks, measure real time, and send events at it.").BoolVar(&c.live)
 	c.Flag("checkpoint-dir", "Folder for the checkpoint, which is continued if there is one; in memory if none is given.").StringVar(&c.checkpoint)
 	c.Flag("envelope", "Wrap events as the listeners do, with heartbeats.").BoolVar(&c.envelope)
@@ -166,6 +168,9 @@ func (c *simulateCommand) options() (o simulator.Options, tidy func() error, err
 			return o, tidy, err
 		}
 	}
+	if o.StartMs, err = c.startMs(); err != nil {
+		return o, tidy, err
+	}
 	if c.checkpoint != "" {
 		if o.Dir, err = filepath.Abs(c.checkpoint); err != nil {
 			return o, tidy, fmt.Errorf("checkpoint folder: %w", err)
@@ -186,6 +191,24 @@ func (c *simulateCommand) options() (o simulator.Options, tidy func() error, err
 	return o, func() error { return os.RemoveAll(local) }, nil
 }
 
+// paced reports whether events leave when their time has come.
+func (c *simulateCommand) paced() bool { return c.live || c.start == "now" }
+
+// startMs is the time of the first trigger, Unix milliseconds; 0 is the scenario's.
+func (c *simulateCommand) startMs() (int64, error) {
+	if c.paced() && (c.start == "" || c.start == "now") {
+		return time.Now().UnixMilli(), nil
+	}
+	if c.start == "" {
+		return 0, nil
+	}
+	at, err := time.Parse(time.RFC3339, c.start)
+	if err != nil {
+		return 0, fmt.Errorf("--start (%q) must be now, or a time as 2026-03-02T00:00:00Z", c.start)
+	}
+	return at.UnixMilli(), nil
+}
+
 // slow is a rate at which somebody may watch each line come.
 const slow = 1000
 
@@ -197,12 +220,12 @@ func (c *simulateCommand) send(ctx context.Context, stop func(), sim stream, std
 	if err != nil {
 		return err
 	}
-	atOnce := c.live || c.rate > 0 && c.rate <= slow
+	atOnce := c.paced() || c.rate > 0 && c.rate <= slow
 	sink, err := output.Open(c.target, output.Options{Stdout: stdout, AtOnce: atOnce})
 	if err != nil {
 		return err
 	}
-	pacer := output.NewPacer(c.rate, c.live)
+	pacer := output.NewPacer(c.rate, c.paced())
 	err = pump(ctx, sim, copies, bar, func(m *simulator.Message) error {
 		if err := pacer.Wait(ctx, m.AtMs); err != nil {
 			return err

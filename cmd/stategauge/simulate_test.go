@@ -384,3 +384,29 @@ func TestScenariosOnThePageExist(t *testing.T) {
 		}
 	}
 }
+
+func TestTheFirstTriggerIsWhenItIsAskedFor(t *testing.T) {
+	var out, stderr bytes.Buffer
+	if status := run([]string{"simulate", "steady", "--batches=1", "--start=2027-05-06T07:08:00Z"}, streams{nil, &out, &stderr}); status != 0 {
+		t.Fatalf("status %d: %s", status, &stderr)
+	}
+	if !strings.Contains(out.String(), `"timestamp":"2027-05-06T07:08:0`) {
+		t.Errorf("got %.300s", out.String())
+	}
+	if status := run([]string{"simulate", "steady", "--start=soon"}, streams{nil, &out, &stderr}); status == 0 ||
+		!strings.Contains(stderr.String(), `--start ("soon") must be now, or a time as 2026-03-02T00:00:00Z`) {
+		t.Errorf("status %d: %s", status, &stderr)
+	}
+}
+
+func TestNowSendsEachEventWhenItsTimeHasCome(t *testing.T) {
+	c := &simulateCommand{start: "now"}
+	before := time.Now().UnixMilli()
+	at, err := c.startMs()
+	if err != nil || at < before || !c.paced() {
+		t.Errorf("starts at %d, before %d, paced %v, %v", at, before, c.paced(), err)
+	}
+	if c := (&simulateCommand{}); c.paced() {
+		t.Error("a run that nobody watches waits")
+	}
+}

@@ -39,7 +39,7 @@ func loadProject(t *testing.T) *types.Project {
 }
 
 func TestComposeFileStartsEverythingThatDashboardsAndPagesNeed(t *testing.T) {
-	want := []string{"alertmanager", "grafana", "kafka", "prometheus", "stategauge", "topic"}
+	want := []string{"alertmanager", "grafana", "kafka", "prometheus", "simulator", "stategauge", "topic"}
 	if diff := cmp.Diff(want, loadProject(t).ServiceNames()); diff != "" {
 		t.Errorf("services (-want +got)\n%s", diff)
 	}
