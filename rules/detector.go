@@ -24,6 +24,13 @@ type detector interface {
 	newTracker(s *trend.Scratch) tracker
 }
 
+// paced is a detector that is judged each so many batches, where the engine's own
+// stride does not fit what a judgement costs.
+type paced interface {
+	detector
+	stride() int
+}
+
 // eventDetector is a detector that judges what happens to a query, and silence,
 // instead of a figure of its batches. Its rules need no signal.
 type eventDetector interface {
@@ -117,9 +124,16 @@ type Judgement struct {
 // detectorSpecs are the keys of a rule that hold a detector: one field each. A new
 // detector is a field here and a line in list.
 type detectorSpecs struct {
-	Rising  *risingSpec `yaml:"rising"`
-	Falling *risingSpec `yaml:"falling"`
-	Fleet   *fleetSpec  `yaml:"fleet"`
+	Rising  *risingSpec  `yaml:"rising"`
+	Falling *risingSpec  `yaml:"falling"`
+	Above   *aboveSpec   `yaml:"above"`
+	Below   *aboveSpec   `yaml:"below"`
+	Shifted *shiftedSpec `yaml:"shifted"`
+	Spiking *spikingSpec `yaml:"spiking"`
+	Reaches *reachesSpec `yaml:"reaches"`
+	Follows *followsSpec `yaml:"follows"`
+	Stands  *standsSpec  `yaml:"stands"`
+	Fleet   *fleetSpec   `yaml:"fleet"`
 
 	Silent     *silentSpec     `yaml:"silent"`
 	Failed     *failedSpec     `yaml:"failed"`
@@ -161,41 +175,35 @@ type namedSpec struct {
 // list returns the detectors that a rule sets.
 func (d *detectorSpecs) list() []namedSpec {
 	var out []namedSpec
-	if d.Rising != nil {
-		out = append(out, namedSpec{"rising", d.Rising})
+	add := func(set bool, key string, spec detectorSpec) {
+		if set {
+			out = append(out, namedSpec{key, spec})
+		}
 	}
-	if d.Falling != nil {
-		out = append(out, namedSpec{"falling", d.Falling})
-	}
-	if d.Fleet != nil {
-		out = append(out, namedSpec{"fleet", d.Fleet})
-	}
-	return d.events(out)
-}
-
-// events adds the detectors of events that a rule sets.
-func (d *detectorSpecs) events(out []namedSpec) []namedSpec {
-	if d.Silent != nil {
-		out = append(out, namedSpec{"silent", d.Silent})
-	}
-	if d.Failed != nil {
-		out = append(out, namedSpec{"failed", d.Failed})
-	}
-	if d.Restarting != nil {
-		out = append(out, namedSpec{"restarting", d.Restarting})
-	}
-	if d.Changed != nil {
-		out = append(out, namedSpec{"changed", d.Changed})
-	}
-	if d.Sender != nil {
-		out = append(out, namedSpec{"sender", d.Sender})
-	}
+	add(d.Rising != nil, "rising", d.Rising)
+	add(d.Falling != nil, "falling", d.Falling)
+	add(d.Above != nil, "above", d.Above)
+	add(d.Below != nil, "below", d.Below)
+	add(d.Shifted != nil, "shifted", d.Shifted)
+	add(d.Spiking != nil, "spiking", d.Spiking)
+	add(d.Reaches != nil, "reaches", d.Reaches)
+	add(d.Follows != nil, "follows", d.Follows)
+	add(d.Stands != nil, "stands", d.Stands)
+	add(d.Fleet != nil, "fleet", d.Fleet)
+	add(d.Silent != nil, "silent", d.Silent)
+	add(d.Failed != nil, "failed", d.Failed)
+	add(d.Restarting != nil, "restarting", d.Restarting)
+	add(d.Changed != nil, "changed", d.Changed)
+	add(d.Sender != nil, "sender", d.Sender)
 	return out
 }
 
 // detectorNames are the keys of all detectors.
 func detectorNames() []string {
-	return []string{"rising", "falling", "fleet", "silent", "failed", "restarting", "changed", "sender"}
+	return []string{
+		"rising", "falling", "above", "below", "shifted", "spiking", "reaches", "follows", "stands",
+		"fleet", "silent", "failed", "restarting", "changed", "sender",
+	}
 }
 
 // ruleCompiler is what a detector's spec compiles with.

@@ -233,7 +233,7 @@ func chained(t event.TriggerKind) bool {
 func (e *Engine) feed(q *queryState, ri int, b *event.Batch, o *event.Operator, warm bool, out []Verdict) []Verdict {
 	r := e.pack.rules[ri]
 	v := e.value(q, ri, b, o)
-	if math.IsNaN(v) || warm {
+	if math.IsNaN(v) || warm && !r.inWarmUp {
 		return out
 	}
 	s, out := e.series(q, ri, o, out)

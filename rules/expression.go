@@ -267,6 +267,7 @@ func (c *compiler) name(n ast.Node, name string) (value, error) {
 	if l.metric < event.NumMetrics && l.of == OfOperator && event.Lookup(l.metric).Unit == event.UnitSeconds {
 		c.out.times = append(c.out.times, l.metric)
 	}
+	c.out.times = append(c.out.times, l.times...)
 	c.out.duration = c.out.duration || l.duration
 	c.env[name] = float64(0)
 	return value{eval: l.eval}, nil

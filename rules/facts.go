@@ -37,6 +37,10 @@ const (
 	FactMemoryLimit                  // bytes of state memory that the user says an executor may hold
 	FactDiskLimit                    // bytes of local disk that the user says an executor has for state
 	FactCritical                     // the user marked the query as critical
+	FactIntervalTrigger              // batches start on a grid
+	FactDefaultTrigger               // the next batch starts at once
+	FactChainedTrigger               // short runs that end by themselves: available_now, once
+	FactFirstEventMs                 // newest event time of the first batches watched, since 1970
 	numFacts
 )
 
@@ -49,6 +53,7 @@ var factNames = [numFacts]string{
 	"executors", "cores", "executor_memory_bytes", "executor_overhead_bytes", "executor_losses", "gc_ms",
 	"trigger_interval_ms", "spark_version", "run_age_ms", "run_batches", "gap_ms",
 	"freshness_objective_ms", "memory_limit_bytes", "disk_limit_bytes", "critical",
+	"interval_trigger", "default_trigger", "chained_trigger", "first_event_time_ms",
 }
 
 // String returns the name that expressions use.
@@ -201,11 +206,38 @@ func (q *queryState) learn(u *event.Update) {
 		f[FactRunAgeMs] = float64(q.atMs - q.runStartMs)
 	}
 	f[FactRunBatches], f[FactGapMs] = float64(q.runBatches), float64(q.gapMs)
+	f.triggers(q.trigger)
+	q.firstEvents(b)
 	if e := u.Event.Envelope; e != nil && e.Conf[stateStoreConf+changelogConf] != "" {
 		q.uploads.told = true
 	}
 	if q.uploads.push(b); !q.uploads.told {
 		f[FactChangelog] = q.uploads.changelog()
+	}
+}
+
+// triggers says of each kind whether it is the query's; unknown where it is not known.
+func (f *Facts) triggers(t event.TriggerKind) {
+	if t == event.TriggerUnknown {
+		return
+	}
+	f[FactIntervalTrigger] = truth(t == event.TriggerInterval)
+	f[FactDefaultTrigger] = truth(t == event.TriggerDefault)
+	f[FactChainedTrigger] = truth(chained(t))
+}
+
+// firstWatched is how many batches with event time tell where the watch began.
+const firstWatched = 5
+
+// firstEvents learns up to where the first batches watched had rows: once the
+// watermark has passed that, what they put into the state should leave it.
+func (q *queryState) firstEvents(b *event.Batch) {
+	if q.dated >= firstWatched || b.EventTimeMaxMs == event.Absent {
+		return
+	}
+	q.dated++
+	if at := float64(b.EventTimeMaxMs); !(q.facts[FactFirstEventMs] >= at) {
+		q.facts[FactFirstEventMs] = at
 	}
 }
 

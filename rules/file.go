@@ -55,6 +55,7 @@ type ruleSpec struct {
 	Evidence      map[string]string `yaml:"evidence"`
 	AcrossRuns    bool              `yaml:"across_runs"`
 	AcrossPauses  bool              `yaml:"across_pauses"`
+	InWarmUp      bool              `yaml:"in_warm_up"` // judge the first batches of a run too
 	Labels        map[string]string `yaml:"labels"`
 	Annotations   map[string]string `yaml:"annotations"`
 	Limit         int               `yaml:"limit"`
@@ -82,32 +83,40 @@ var severities = []string{"info", "ticket", "page"}
 // quantity reads a number in the signal's unit: "50ms" for seconds, "64MiB" for
 // bytes, "5%" for a ratio, and a bare number for anything.
 func (c *ruleCompiler) quantity(text string, keys []any) float64 {
+	x, err := c.inUnit(text)
+	if err != nil {
+		c.faultf(keys, "%s: %v", keys[len(keys)-1], err)
+	}
+	return x
+}
+
+// inUnit is quantity without a report.
+func (c *ruleCompiler) inUnit(text string) (float64, error) {
 	if x, err := strconv.ParseFloat(text, 64); err == nil && x >= 0 && x < 1e18 {
-		return x
+		return x, nil
 	}
 	var err error
 	switch c.signal.unit {
 	case "seconds":
 		var d strictyaml.Duration
 		if err = d.DecodeScalar(text); err == nil {
-			return d.Std().Seconds()
+			return d.Std().Seconds(), nil
 		}
 	case "bytes":
 		var b strictyaml.Bytes
 		if err = b.DecodeScalar(text); err == nil {
-			return float64(b)
+			return float64(b), nil
 		}
 	case "ratio":
 		var p strictyaml.Percent
 		if err = p.DecodeScalar(text); err == nil && p >= 0 {
-			return float64(p)
+			return float64(p), nil
 		}
 	}
 	if err == nil {
 		err = fmt.Errorf("%q is no number of %s", text, c.signal.unit)
 	}
-	c.faultf(keys, "%s: %v", keys[len(keys)-1], err)
-	return 0
+	return 0, err
 }
 
 // oneOf reports a word that is not in the list.

@@ -14,6 +14,8 @@ type leaf struct {
 	of       SignalOf
 	either   bool // known for queries and operators alike
 	duration bool // comes from the duration of the trigger or of its phases
+	// times are the operator's time figures that a derived one is made from.
+	times []event.MetricID
 }
 
 const noMetric = event.FirstUnknown
@@ -171,6 +173,9 @@ func watermarkLag(b *event.Batch) float64 {
 var leaves = func() map[string]leaf {
 	out := catalogLeaves()
 	for name, l := range derivedLeaves() {
+		out[name] = l
+	}
+	for name, l := range figureLeaves() {
 		out[name] = l
 	}
 	for name, l := range factLeaves() {

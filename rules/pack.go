@@ -40,6 +40,7 @@ type rule struct {
 	evidence           []evidenceColumn
 	acrossRuns         bool
 	acrossPauses       bool
+	inWarmUp           bool // batches of a run's warm-up are judged too
 	watch              bool // a finding that is no alert
 	labels             []labelTemplate
 	annotations        []annotation
@@ -96,7 +97,7 @@ func (l *loader) compileRule(g *groupSpec, ri int, path string) *rule {
 	before := len(l.faults)
 	r := &rule{
 		file: l.pos.File(), group: g.Name, alert: spec.Alert, forExtent: spec.For, keep: spec.KeepFiringFor,
-		acrossRuns: spec.AcrossRuns, acrossPauses: spec.AcrossPauses, limit: spec.Limit,
+		acrossRuns: spec.AcrossRuns, acrossPauses: spec.AcrossPauses, inWarmUp: spec.InWarmUp, limit: spec.Limit,
 	}
 	if spec.Watch != "" {
 		r.watch = true
@@ -198,7 +199,7 @@ func (c *ruleCompiler) detector(spec *ruleSpec) detector {
 
 // windowKey says in words everything that decides what the windows hold.
 func (s *ruleSpec) windowKey(r *rule) string {
-	parts := []string{r.signal.key(), r.detector.describe(), fmt.Sprint(s.AcrossRuns, s.AcrossPauses)}
+	parts := []string{r.signal.key(), r.detector.describe(), fmt.Sprint(s.AcrossRuns, s.AcrossPauses, s.InWarmUp)}
 	for _, x := range r.detector.inputs() {
 		parts = append(parts, x.key)
 	}

@@ -46,6 +46,7 @@ type queryState struct {
 	around  *surroundings // what is heard of others
 	held    bool          // retired, and kept for alerts that last
 	uploads uploads
+	dated   int    // batches that FactFirstEventMs is from
 	group   string // key of a group of queries that this stands for; empty for a query
 
 	rules [][]*series // by place of the rule in the pack
@@ -188,6 +189,7 @@ type series struct {
 	// elapsed time of it.
 	waited   int
 	judgedAt int64
+	stride   int // batches from one judgement to the next
 	alert    *liveAlert
 	asOfMs   int64 // Engine.asOfMs at the last judgement
 }
@@ -204,11 +206,11 @@ const (
 // judge looks at the series if it is time to.
 func (s *series) judge(q *queryState) {
 	s.waited++
-	stride := quietStride
+	stride := s.stride
 	if s.alert != nil {
-		stride = activeStride
+		stride = max(1, stride*activeStride/quietStride)
 	}
-	if s.waited < stride && q.elapsedMs-s.judgedAt < judgeEveryMs {
+	if s.waited < stride && q.elapsedMs-s.judgedAt < int64(s.stride)*judgeEveryMs/quietStride {
 		return
 	}
 	s.waited, s.judgedAt = 0, q.elapsedMs
@@ -262,7 +264,11 @@ func (e *Engine) newSeries(ri, index int, name string) *series {
 	} else {
 		s.tracker = r.detector.newTracker(e.scratch)
 	}
-	s.judged, s.waited = Judgement{Said: SaidTooFew, Since: -1}, quietStride // judged at once
+	s.stride = quietStride
+	if d, ok := r.detector.(paced); ok {
+		s.stride = d.stride()
+	}
+	s.judged, s.waited = Judgement{Said: SaidTooFew, Since: -1}, s.stride // judged at once
 	if len(r.evidence) > 0 {
 		s.evidence = newEvidenceRing(len(r.evidence), r.detector.span())
 	}

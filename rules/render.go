@@ -161,7 +161,7 @@ func (d *Data) fromAlert(a *liveAlert) {
 	d.Value, d.Start, d.End, d.Rise, d.Relative, d.SlopePerBatch = f.Value, f.Start, f.End, f.Rise, f.Relative, f.SlopePerBatch
 	d.How, d.Points, d.SpanSeconds = f.How, f.Points, float64(f.SpanMs)/1000
 	d.Why, d.Text, d.Count, d.Total, d.Members = f.Why, f.Text, f.Count, a.total, a.members
-	d.Limit, d.Eta, d.EtaLow, d.EtaHigh = f.Limit, f.EtaMs/1000, f.EtaLowMs/1000, f.EtaHighMs/1000
+	d.Limit, d.Eta, d.EtaLow, d.EtaHigh = orNothing(f.Limit), orNothing(f.EtaMs/1000), orNothing(f.EtaLowMs/1000), orNothing(f.EtaHighMs/1000)
 	d.Period = f.period()
 	d.FirstBatch, d.FiringBatch, d.LastBatch = a.firstBatch, a.firingBatch, a.judgedLast
 	for name := range reservedLabels {
@@ -170,6 +170,14 @@ func (d *Data) fromAlert(a *liveAlert) {
 	for _, l := range a.labels {
 		d.Labels[l.Name] = l.Value
 	}
+}
+
+// orNothing is 0 for what is not there: a template's `if` takes NaN for something.
+func orNothing(x float64) float64 {
+	if !finite(x) {
+		return 0
+	}
+	return x
 }
 
 func (d *Data) fromEvidence(all []Change) {

@@ -19,6 +19,7 @@ type Scratch struct {
 	ranks, ranksB, ranksC  []float64
 	ranksT                 []float64
 	spikes                 []int // places of outliers, see Spikes
+	rows                   Rows  // the callers' own
 }
 
 // medianInPlace returns the median of v, the mean of the middle two for an even

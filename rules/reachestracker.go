@@ -1,0 +1,213 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/stategauge/stategauge/rules/trend"
+)
+
+const (
+	forecastPoints = 288
+	// moveGate of what the rule asks for must show in the medians of the window's
+	// first and last third before a line is drawn: that costs a thousand times more.
+	moveGate = 0.4
+	// heldWithin is how much further away than the rule asks a limit may be before
+	// an alert lets go of it.
+	heldWithin = 2
+)
+
+// reachesTracker is the state of `reaches` for one series. Memory: 4 KiB over 240
+// batches, 5 with load; 300 bytes for the daily cycle.
+type reachesTracker struct {
+	d     *reaches
+	s     *trend.Scratch
+	past  *history
+	limit float64 // newest that is known
+	day   *dailyCycle
+}
+
+func (t *reachesTracker) push(p trend.Point, in []float64) {
+	if !t.past.push(p, in) {
+		return
+	}
+	if l := t.d.limit.at(in); l == l {
+		t.limit = l
+	}
+	if t.day != nil {
+		t.day.push(p)
+	}
+}
+
+// forecast is what one window says.
+type forecast struct {
+	trend.LimitResult
+	start float64 // level of its first third
+	from  int
+	why   string
+}
+
+// moving reports whether it goes towards the limit.
+func (f *forecast) moving() bool {
+	return f.Reach == trend.Ahead || f.Reach == trend.Beyond || f.Reach == trend.Reached
+}
+
+// atMostMs is the soonest that the limit can be meant to be met.
+func (f *forecast) atMostMs() float64 {
+	if f.Reach == trend.Beyond {
+		return f.Horizon
+	}
+	return f.ETA
+}
+
+func (t *reachesTracker) judge(hold *Judgement) Judgement {
+	s := &t.d.spec
+	n := t.past.batches(0)
+	switch {
+	case n < s.MinPoints:
+		return tooFew(n, 0, Extent{Batches: s.MinPoints})
+	case t.past.rare(s.MinPoints):
+		return tooRare(s.MinPoints)
+	case t.limit != t.limit:
+		return unknown("limit", s.Limit)
+	}
+	near := t.ask(s.Over)
+	far := near
+	if !s.AgreeOver.IsZero() && near.moving() {
+		if want := int(agreeShare * float64(s.AgreeOver.Batches)); n < want {
+			return tooFew(n, 0, Extent{Batches: want})
+		}
+		far = t.ask(s.AgreeOver)
+	}
+	return t.weigh(&near, &far, hold)
+}
+
+// weigh makes a judgement of both windows.
+func (t *reachesTracker) weigh(near, far *forecast, hold *Judgement) Judgement {
+	j := judgement(SaidClear, "%s", near.Reach)
+	j.Points, j.SpanMs, j.Limit, j.Value = t.past.batches(near.from), t.past.ageMs(near.from), t.limit, near.Now
+	if near.why != "" {
+		j.Why = near.why
+	}
+	j.rise(near.start, near.Now)
+	if !near.moving() || !far.moving() {
+		if near.moving() {
+			j.Why = fmt.Sprintf("%s, by %s", far.Reach, t.d.spec.AgreeOver)
+		}
+		return j
+	}
+	slowest := max(near.atMostMs(), far.atMostMs())
+	within := t.d.withinMs
+	if hold != nil {
+		within *= heldWithin
+	}
+	if near.Reach == trend.Beyond && far.Reach == trend.Beyond || slowest > within {
+		j.Why = "further away than " + shortDuration(t.d.spec.Within.Std())
+		return j
+	}
+	j.Said, j.How, j.Since = SaidFound, "line", t.past.batchAt(near.from)
+	if hold != nil && slowest > t.d.withinMs {
+		j.How = "held"
+	}
+	t.eta(&j, near, far)
+	j.SlopePerBatch = j.Rise / float64(max(t.past.batches(near.from)-1, 1))
+	return j
+}
+
+// eta gives the time until the limit: the later one of those that both windows know,
+// with the widest range.
+func (t *reachesTracker) eta(j *Judgement, near, far *forecast) {
+	j.EtaMs, j.EtaLowMs, j.EtaHighMs = 0, math.Inf(1), 0
+	for _, f := range []*forecast{near, far} {
+		if f.Reach == trend.Beyond {
+			j.EtaHighMs = math.Inf(1)
+			continue
+		}
+		j.EtaMs, j.EtaLowMs, j.EtaHighMs = max(j.EtaMs, f.ETA), min(j.EtaLowMs, f.Low), max(j.EtaHighMs, f.High)
+	}
+	if math.IsInf(j.EtaHighMs, 1) {
+		j.EtaHighMs = math.NaN() // perhaps never
+	}
+	j.Why = "the line meets it"
+	if near.Reach == trend.Reached || far.Reach == trend.Reached {
+		j.Why = "it is met, and goes on"
+	}
+	if near.why != "" {
+		j.Why += "; " + near.why
+	}
+}
+
+// ask draws the line over one window.
+func (t *reachesTracker) ask(over Extent) forecast {
+	from, covered := t.past.start(over)
+	if !covered {
+		from = 0
+	}
+	r := t.s.Rows()
+	r.Ms, r.Y, r.X = t.past.timesMs(r.Ms[:0], from), t.past.column(r.Y[:0], 0, from), r.X[:0]
+	for _, ms := range r.Ms {
+		r.X = append(r.X, float64(ms-r.Ms[0]))
+	}
+	f := forecast{from: from}
+	taken := false
+	if t.d.load {
+		taken, f.why = t.withoutLoad(r, from)
+	}
+	if t.day != nil && !taken { // a load that is taken out takes its cycle along
+		if why := t.withoutDay(r); why != "" {
+			f.why = why
+		}
+	}
+	third := len(r.Y) / 3
+	first, last := t.s.Median(r.Y[:third]), t.s.Median(r.Y[len(r.Y)-third:])
+	f.start, f.Now, f.Reach = first, last, trend.Level
+	if t.moves(first, last) {
+		f.LimitResult = t.s.TimeToLimit(r.X, r.Y, t.limit, t.d.options)
+	}
+	return f
+}
+
+// moves reports whether the thirds lie so far apart that a line could matter.
+func (t *reachesTracker) moves(first, last float64) bool {
+	move, gap := last-first, t.limit-last
+	if t.d.options.Down {
+		move, gap = -move, -gap
+	}
+	return move > 0 && move >= moveGate*float64(t.d.spec.By)*math.Abs(first) && move >= moveGate*gap/forecastWindows
+}
+
+// withoutLoad takes the load out of r.Y, unless the level is so high that it does
+// not matter what fills it. It says why it could not.
+func (t *reachesTracker) withoutLoad(r *trend.Rows, from int) (taken bool, why string) {
+	newest := r.Y[len(r.Y)-len(r.Y)/3:]
+	if t.d.spec.RawAbove != "" && t.s.Median(newest) > t.d.rawAbove {
+		return false, ""
+	}
+	r.Load = t.past.column(r.Load[:0], 1, from)
+	r.Before, taken = t.s.WithoutLoad(r.Before[:0], r.X, r.Y, r.Load)
+	if !taken {
+		return false, "load (" + t.d.spec.AdjustedFor + ") is not known"
+	}
+	r.Y = append(r.Y[:0], r.Before...)
+	return true, ""
+}
+
+// withoutDay lifts r.Y to what it would be at the busiest hour.
+func (t *reachesTracker) withoutDay(r *trend.Rows) (why string) {
+	if !t.day.known() {
+		return "the daily cycle is not known yet"
+	}
+	newest := r.Ms[len(r.Ms)-1]
+	for i, ms := range r.Ms {
+		r.Y[i] /= t.day.share(t.past.clock.atMs - (newest - ms))
+	}
+	return ""
+}
+
+func (t *reachesTracker) points() int { return t.past.batches(0) }
+
+// reset begins a new segment. The daily cycle is the input's, and stays.
+func (t *reachesTracker) reset() {
+	t.past.reset()
+	t.limit = math.NaN()
+}
