@@ -30,11 +30,11 @@ import (
 type simulateCommand struct {
 	*kingpin.CmdClause
 	scenario, target, version, checkpoint, start string
-	seed                                  uint64
-	batches                               int64
-	size, rate                            float64
-	copies                                int
-	live, envelope, list                  bool
+	seed                                         uint64
+	batches                                      int64
+	size, rate                                   float64
+	copies                                       int
+	live, envelope, list                         bool
 }
 
 func newSimulate(root *kingpin.Application) command {
