@@ -31,6 +31,8 @@ func TestCommandLines(t *testing.T) {
 	good := write(t, "good.yml", "export: {series: 10}\n")
 	bad := write(t, "bad.yml", "export: {serie: 10}\n")
 	rules := write(t, "rules.yaml", "signals:\n  d: {of: query, value: batchDuration, unit: seconds}\ngroups: []\n")
+	passes := write(t, "passes.yaml", "tests: [{name: calm, series: {query: {durationMs.addBatch: 5x50}}, never: [others]}]\n")
+	fails := write(t, "fails.yaml", "tests: [{name: wild, series: {query: {durationMs.addBatch: 5x50}}, expect: [{symptom: duration-rising}]}]\n")
 	for _, c := range []struct {
 		name, stdin string
 		args        []string
@@ -57,6 +59,9 @@ func TestCommandLines(t *testing.T) {
 		{"backtest needs an event", "hello\n", []string{"backtest"}, 1, "", "no event was found"},
 		{"backtest names a path that is not there", "", []string{"backtest", "/nowhere/at/all"}, 1, "", "/nowhere/at/all"},
 		{"backtest refuses bad rules", progress, []string{"backtest", "--rules=" + bad}, 1, "", "unknown key"},
+		{"tests of rules that pass", "", []string{"test", "rules", passes}, 0, "passes.yaml: ok, 1 tests", ""},
+		{"tests of rules that fail", "", []string{"test", "rules", passes, fails}, 1, "FAIL: wild\n  line 1: duration-rising did not fire; what did: nothing", ""},
+		{"tests of rules that are none", "", []string{"test", "rules", bad}, 1, "", "unknown key"},
 		{"serve refuses a bad configuration", "", []string{"serve", "--config.file=" + bad}, 1, "", `did you mean "series"?`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
