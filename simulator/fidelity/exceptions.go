@@ -1,0 +1,221 @@
+package fidelity
+
+import "strings"
+
+// Exception is a figure of a run that may differ from Spark's by more than others
+// do, by how much, and why.
+type Exception struct {
+	// Runs is the run's title or what several titles end in; Figures are names, all
+	// of which the same reason explains.
+	Runs, Figures []string
+	Odd           int     // batches in which it may be 0 for one only; 0: as for all
+	Factor        float64 // of medians; 0: as for its kind
+	Why           string
+}
+
+// Reasons that several exceptions share.
+const (
+	twoLoads = "An aggregation of 3.5 and 4.0 loads its store twice a batch. The first load starts the compactions that the snapshot has due, and the second " +
+		"throws away what they have done so far; how far they came is a race between threads. The twin compacts once."
+	twoActions = "Both actions of the foreachBatch load, change and commit the same version, one after the other. The twin does it once and doubles the figures."
+	oneOfFour  = "It is 0 only if no store reuses a table, which depends on which of the few stores compacted before their snapshot was cut."
+	fewRows    = "Its rows are one in a hundred of a batch: the twin's windows begin a fraction of a second earlier or later than Spark's."
+	oneDigit   = "The job pads its keys with one digit a thousand times, which compresses to a twentieth; the twin's keys hardly compress."
+)
+
+// Exceptions are all there are.
+var Exceptions = []Exception{
+	{
+		Runs:    []string{"3.5.8 idle"},
+		Figures: []string{"rocksdbBytesCopied", "rocksdbFilesCopied", "rocksdbReadBlockCacheMissCount"},
+		Odd:     22, Why: twoLoads,
+	},
+	{
+		Runs: []string{"4.0.5 agg-restart"},
+		Figures: []string{
+			"rocksdbReadBlockCacheMissCount", "rocksdbTotalBytesReadByCompaction", "rocksdbTotalBytesWrittenByCompaction",
+			"rocksdbTotalBytesWrittenByFlush", "rocksdbTotalCompactionLatencyMs",
+		},
+		Odd: 42, Factor: 20, Why: twoLoads,
+	},
+	{
+		Runs: []string{"4.0.5 fail"},
+		Figures: []string{
+			"rocksdbReadBlockCacheMissCount", "rocksdbTotalBytesReadByCompaction", "rocksdbTotalBytesWrittenByCompaction",
+			"rocksdbTotalBytesWrittenByFlush", "rocksdbTotalCompactionLatencyMs",
+		},
+		Odd: 25, Why: twoLoads,
+	},
+	{
+		Runs: []string{"3.5.8 foreach-two-actions"},
+		Figures: []string{
+			"rocksdbBytesCopied", "rocksdbFilesCopied", "rocksdbFilesReused", "rocksdbCommitFlushLatency", "rocksdbCommitCheckpointLatency",
+			"rocksdbReadBlockCacheMissCount", "rocksdbTotalBytesReadByCompaction", "rocksdbTotalBytesWrittenByCompaction",
+			"rocksdbTotalBytesWrittenByFlush", "rocksdbTotalCompactionLatencyMs", "rocksdbZipFileBytesUncompressed",
+		},
+		Odd: 60, Factor: 12, Why: twoActions,
+	},
+	{
+		Runs:    []string{"3.5.8 quiet-dedupe", "4.3.0 quiet-agg"},
+		Figures: []string{"rocksdbFilesReused"},
+		Odd:     50, Why: oneOfFour,
+	},
+	{
+		Runs:    []string{"* tws-bounded", "4.3.0 dedupe-restart"},
+		Figures: []string{"rocksdbFilesReused"},
+		Odd:     12, Why: oneOfFour,
+	},
+	{Runs: []string{"* idle"}, Figures: []string{"rocksdbTotalBytesRead"}, Odd: 10, Why: fewRows},
+	{
+		Runs:    []string{"4.2.1 dedupe-changelog", "4.3.0 tws-bounded"},
+		Figures: []string{"rocksdbReadBlockCacheMissCount"},
+		Odd:     10,
+		Why:     "With bounded memory RocksDB's cache holds indexes and filters too and reads some of them again; Pebble's misses come with new tables only.",
+	},
+	{
+		Runs:    []string{"4.3.0 join-executor-lost"},
+		Figures: []string{"rocksdbReadBlockCacheHitCount"},
+		Odd:     10,
+		Why:     "One read in a hundred of a key that is not there gets past RocksDB's filter and looks up a block; the twin counts blocks of keys that it found.",
+	},
+	{
+		Runs:    []string{"3.5.8 dedupe-compact"},
+		Figures: []string{"rocksdbReadBlockCacheMissCount"},
+		Factor:  6,
+		Why:     "Half of the 15 batches with misses have a compaction, whose reads of the newest table RocksDB counts block by block and Pebble in longer stretches.",
+	},
+	{
+		Runs:    []string{"4.0.5 tws-bounded", "4.1.4 join-bounded"},
+		Figures: []string{"rocksdbPinnedBlocksMemoryUsage"},
+		Factor:  12,
+		Why:     "Write buffers that a task has not committed yet are charged to the shared cache when its neighbours report; the twin's tasks run one after another.",
+	},
+	{
+		Runs:    []string{"4.1.4 tws-changelog"},
+		Figures: []string{"rocksdbPinnedBlocksMemoryUsage"},
+		Factor:  200,
+		Why:     "Blocks that an iterator of the Python operator still holds when the store reports: 14 kB a store.",
+	},
+	{
+		Runs:    []string{"4.0.5 tws-bounded", "4.1.4 tws-changelog"},
+		Figures: []string{"rocksdbTotalBytesReadThroughIterator"},
+		Factor:  2.5,
+		Why:     "Spark looks for expired values through an iterator that reads on to the next family's first keys; the twin's ends where the family does.",
+	},
+	{
+		Runs:    []string{"4.0.5 tws-bounded"},
+		Figures: []string{"rocksdbTotalCompactionLatencyMs"},
+		Factor:  12,
+		Why:     "Compactions of a few kilobytes: the twin's take as long as making a file durable does on its disk.",
+	},
+	{
+		Runs:    []string{"4.3.0 idle"},
+		Figures: []string{"allUpdatesTimeMs"},
+		Odd:     6,
+		Why:     "A batch without data takes Spark some milliseconds of updates all the same, more than that under load.",
+	},
+	{
+		Runs:    []string{"4.3.0 quiet-agg"},
+		Figures: []string{"allRemovalsTimeMs"},
+		Odd:     75, Factor: 12,
+		Why: "With 200 rows a store the scan for closed windows takes the twin less than a millisecond; on the captured machine opening an iterator took eight.",
+	},
+	{
+		Runs:    []string{"4.0.5 fail", "4.1.4 agg-executor-lost"},
+		Figures: []string{"rocksdbPutLatency"},
+		Odd:     10,
+		Why:     "Some milliseconds over all stores, which each of them cuts to whole ones.",
+	},
+	{
+		Runs: []string{"4.3.0 stall"},
+		Figures: []string{
+			"rocksdbBytesCopied", "rocksdbSstFileSize", "rocksdbTotalBytesReadByCompaction", "rocksdbTotalBytesWrittenByCompaction",
+			"rocksdbTotalBytesWrittenByFlush",
+		},
+		Factor: 25, Why: oneDigit,
+	},
+	{
+		Runs:    []string{"4.3.0 stall"},
+		Figures: []string{"rocksdbFilesReused", "rocksdbWriterStallLatencyMs"},
+		Odd:     10,
+		Why:     "Tables that compress less are compacted at other moments, and buffers that are written in larger pieces fill less often.",
+	},
+	{
+		Runs:    []string{"4.3.0 stall"},
+		Figures: []string{"rocksdbZipFileBytesUncompressed"},
+		Factor:  8,
+		Why:     "RocksDB's manifest keeps the first and last key, 1 kB each, of every table there ever was; Pebble's is written anew from time to time.",
+	},
+}
+
+// For returns the exceptions for a figure of a run.
+func exceptionsFor(title, figure string) (out []int) {
+	for i := range Exceptions {
+		e := &Exceptions[i]
+		if matches(e.Runs, title) && matches(e.Figures, figure) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func matches(list []string, name string) bool {
+	for _, s := range list {
+		if s == name || strings.HasPrefix(s, "* ") && strings.HasSuffix(name, s[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Verdict is what is wrong with a figure, "" if nothing; excused names the
+// exception that it needed, -1 if none.
+func (c *Comparison) verdict(f *Figure) (wrong string, excused int) {
+	odd, factor, excused := OddAllowed(c.Batches), f.Kind.Factor(), -1
+	tooOdd, tooFar := f.Odd > odd, f.Far(factor)
+	for _, i := range exceptionsFor(c.Run.Title(), f.Name()) {
+		e := &Exceptions[i]
+		if tooOdd && f.Odd <= e.Odd {
+			tooOdd, excused = false, i
+		}
+		if tooFar && e.Factor > 0 && !f.Far(e.Factor) {
+			tooFar, excused = false, i
+		}
+	}
+	if tooOdd || tooFar {
+		return f.String(), excused
+	}
+	return "", excused
+}
+
+// Faults is everything in which the twin differs from Spark without an exception.
+func (c *Comparison) Faults() (out []string) {
+	for _, k := range c.Missing {
+		out = append(out, "the twin lacks "+k)
+	}
+	for _, k := range c.Extra {
+		out = append(out, "Spark has no "+k)
+	}
+	for i := range c.Figures {
+		if wrong, _ := c.verdict(&c.Figures[i]); wrong != "" {
+			out = append(out, wrong)
+		}
+	}
+	for _, s := range c.Sums {
+		if s.BrokenTwin > s.BrokenSpark {
+			out = append(out, s.What+": not so in the twin")
+		}
+	}
+	return out
+}
+
+// Excused lists the exceptions that the comparison needed, by their place.
+func (c *Comparison) Excused() map[int]bool {
+	out := map[int]bool{}
+	for i := range c.Figures {
+		if _, e := c.verdict(&c.Figures[i]); e >= 0 {
+			out[e] = true
+		}
+	}
+	return out
+}
