@@ -17,7 +17,7 @@ INFO      = github.com/prometheus/common/version
 LDFLAGS   = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Revision=$(REVISION)
 
 .DEFAULT_GOAL := build
-.PHONY: setup tools servers build run test e2e lint fmt fuzz bench generate listeners kafka spark spark-capture clean
+.PHONY: setup tools servers build run test e2e lint fmt fuzz bench generate listeners kafka spark spark-capture fidelity clean
 
 ## setup: everything that development needs
 setup: tools servers
@@ -110,6 +110,10 @@ spark:
 ## spark-capture: real Spark streams as fixtures, testdata/spark (an hour)
 spark-capture:
 	python3 -B listeners/integration/capture.py
+
+## fidelity: the simulator beside the captured runs of Spark, docs/fidelity.md
+fidelity:
+	$(GO) test ./simulator/fidelity -count=1 -timeout 15m -run TestSimulatorSaysWhatSparkSaid -update
 
 clean:
 	rm -rf bin dist stategauge coverage.out fuzz.log
