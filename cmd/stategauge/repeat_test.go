@@ -15,7 +15,7 @@ func TestProcessesAndProcessorsChangeNoByte(t *testing.T) {
 		"steady", "steady-join", "checkpoint-store-slow", "memory-cap-too-small", "provider-hdfs", "reload-loop",
 	} {
 		t.Run(name, func(t *testing.T) {
-			one, two, again := output(t, "1", name), output(t, "2", name), output(t, "2", name)
+			one, two, again := printed(t, "1", name), printed(t, "2", name), printed(t, "2", name)
 			if !bytes.Equal(one, two) {
 				t.Error("two processors give other bytes than one")
 			}
@@ -29,8 +29,8 @@ func TestProcessesAndProcessorsChangeNoByte(t *testing.T) {
 	}
 }
 
-// output is what a process of the command prints for a scenario.
-func output(t *testing.T, processors, scenario string) []byte {
+// printed is what a process of the command prints for a scenario.
+func printed(t *testing.T, processors, scenario string) []byte {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "simulate", scenario, "--batches=40", "--envelope")
 	cmd.Env = append(os.Environ(), asCommand+"=1", "GOMAXPROCS="+processors)
