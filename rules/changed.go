@@ -84,9 +84,17 @@ func (s *story) missed(u *event.Update) {
 		kind = changeAcross
 	}
 	s.note(kind, occurrence{
-		atMs: s.timeOf(u), batch: -1, count: float64(u.Missed), text: word,
-		why: fmt.Sprintf("%d batches never came (%s)", u.Missed, word),
+		atMs: s.timeOf(u), batch: s.place, count: float64(u.Missed), text: word,
+		why: fmt.Sprintf("%s never came", several(u.Missed, "batch", "batches")),
 	})
+}
+
+// several writes a count with its noun.
+func several(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // changedSpec is the detector `changed`: something that happened to a query.

@@ -21,6 +21,9 @@ const (
 	classCancelled = "cancelled"
 )
 
+// classShared is how Spark says that two drivers work on one checkpoint.
+const classShared = "CONCURRENT_STREAM_LOG_UPDATE"
+
 // failureKind is what is known of one kind of failure.
 type failureKind struct {
 	class string   // error class or the part of it before a dot; or our word where Spark has none
@@ -39,7 +42,7 @@ var failureKinds = []failureKind{
 		fix:   "nothing, if that was meant; otherwise see who ends the cluster",
 	},
 	{
-		class: "CONCURRENT_STREAM_LOG_UPDATE", words: []string{"Multiple streaming jobs detected", "Multiple streaming queries are concurrently using"},
+		class: classShared, words: []string{"Multiple streaming jobs detected", "Multiple streaming queries are concurrently using"},
 		means: "another run wrote to the same checkpoint",
 		fix:   "stop one of the two, and give each query a checkpointLocation of its own",
 	},
@@ -207,16 +210,22 @@ func errorFix(class string) string {
 func (s *story) fail(u *event.Update, nowMs int64, other bool) {
 	f := failureOf(u.Event.Failure)
 	f.run, f.atMs = runOf(u), nowMs
-	if f.is("CONCURRENT_STREAM_LOG_UPDATE") {
-		s.note(changeShared, occurrence{atMs: s.timeOf(u), count: 1, text: f.class})
+	if f.is(classShared) {
+		s.note(changeShared, occurrence{
+			atMs: s.timeOf(u), batch: s.place, count: 1, text: f.class,
+			why: "a run found that another one had written to the checkpoint, and gave way",
+		})
 	}
-	if !other {
-		s.ended, s.died = true, true
-	}
-	if f.stopped() {
-		s.starts.clear()
+	switch {
+	case f.stopped() && !other:
+		s.stop(u)
+		s.died = true
 		s.failure = &f
 		return
+	case f.stopped():
+		return
+	case !other:
+		s.ended, s.died = true, true
 	}
 	s.starts.last = f
 	if old := s.failure; old != nil && !old.stopped() {

@@ -24,7 +24,7 @@ func (s *story) batch(q *queryState, u *event.Update) {
 			why: fmt.Sprintf("batch %d came again after batch %d", b.ID, s.newest),
 		})
 	}
-	s.newest = b.ID
+	s.newest, s.place = b.ID, q.position
 	s.repaired(b, at, q.position)
 	s.pushFirst(b, u.StartedSeen, at, q.position)
 	s.pushShape(b, at, q.position)
@@ -53,7 +53,7 @@ func (s *story) repaired(b *event.Batch, at, position int64) {
 	if n > 0 {
 		s.note(changeRepaired, occurrence{
 			atMs: at, batch: position, count: n, text: "damaged snapshot",
-			why: fmt.Sprintf("%g snapshots could not be read, and older ones with their changelogs were used", n),
+			why: several(int(n), "snapshot", "snapshots") + " could not be read; older ones and their changelogs were used",
 		})
 	}
 }

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/stategauge/stategauge/event"
 )
@@ -53,7 +52,7 @@ func (s *story) pushReload(q *queryState, b *event.Batch, at int64) {
 		return
 	}
 	if why == "" && r.hinted > 0 && slow >= hintedLeast {
-		why, word = fmt.Sprintf("%s, and the batch took %s where %s is usual", r.hint, spell(dur), spell(s.durations.p50)), r.hint
+		why, word = fmt.Sprintf("the batch took %s where %s is usual", spell(dur), spell(s.durations.p50)), r.hint
 	}
 	switch {
 	case why != "":
@@ -63,18 +62,14 @@ func (s *story) pushReload(q *queryState, b *event.Batch, at int64) {
 		s.noteReload(occurrence{atMs: at, batch: q.position, count: 1, text: word, why: why})
 		r.hint, r.hinted, r.doubt = "", 0, ""
 	case slow >= slowFactor/hintedFactor && len(b.Operators) > 0 && !(q.facts[FactSpark] >= 402):
-		r.doubted, r.doubt = doubtBatches, doubtful(q, dur, s.durations.p50)
+		r.doubted, r.doubt = doubtBatches, doubtful(b.ID, dur, s.durations.p50)
 	}
 }
 
 // doubtful says why a slow batch is not judged.
-func doubtful(q *queryState, dur, usual float64) string {
-	version := "this Spark"
-	if v := q.facts[FactSpark]; v > 0 {
-		version = fmt.Sprintf("Spark %g.%g", math.Floor(v/100), math.Mod(v, 100))
-	}
-	return fmt.Sprintf("cannot tell from own code or load: batch %d took %s where %s is usual and its commit did not; the events of %s do not say whether stores were loaded, executor losses in the listener's envelope would",
-		q.lastBatch, spell(dur), spell(usual), version)
+func doubtful(batch int64, dur, usual float64) string {
+	return fmt.Sprintf("cannot tell from own code or load: batch %d took %s where %s is usual, and its commit did not; events of Spark before 4.2 do not say whether stores were loaded, executor losses in the listener's envelope would",
+		batch, spell(dur), spell(usual))
 }
 
 // noteReload counts what goes on over two batches in a row once.

@@ -53,6 +53,7 @@ type story struct {
 	changes happenings
 	first   firstBatch
 	newest  int64   // batch id executed last
+	place   int64   // and its position, -1 before the first
 	rows    float64 // usual rows of a batch
 	backlog float64 // of the newest batch, offsets; NaN where not told
 	shape   shape
@@ -62,7 +63,7 @@ type story struct {
 func newStory() story {
 	return story{
 		heardMs: event.Absent, wordMs: event.Absent, lastMs: event.Absent, startMs: event.Absent,
-		beats: heartbeats{ms: event.Absent}, first: firstBatch{id: event.Absent}, backlog: math.NaN(),
+		beats: heartbeats{ms: event.Absent}, first: firstBatch{id: event.Absent}, backlog: math.NaN(), place: -1,
 	}
 }
 
@@ -108,14 +109,23 @@ func (s *story) hear(u *event.Update, nowMs int64) {
 	case event.OutcomeIdle, event.OutcomeIdleCopy:
 		s.idle = true
 	case event.OutcomeTerminated:
-		s.ended, s.died = true, false
 		s.failure = nil
-		s.starts.clear()
+		s.stop(u)
 	case event.OutcomeFailed:
 		s.fail(u, nowMs, other)
 	}
 	if !other {
 		s.word(u)
+	}
+}
+
+// stop notes that somebody stopped the query: what happened to it is history,
+// unless it is a job of short runs, whose ends mean nothing.
+func (s *story) stop(u *event.Update) {
+	s.ended, s.died = true, false
+	s.starts.clear()
+	if !chained(u.Trigger) {
+		s.changes = happenings{}
 	}
 }
 
@@ -286,15 +296,17 @@ func (s *starts) progress() {
 	}
 }
 
-// within counts the newest starts that lie within so many milliseconds, and how
-// long they took.
+// within counts the most starts that lie within so many milliseconds of each
+// other, and how long those took. Being started less often than before is no
+// recovery.
 func (s *starts) within(ms int64) (count int, tookMs int64) {
-	for i := s.n - 1; i >= 0; i-- {
-		took := s.list[s.n-1].atMs - s.list[i].atMs
-		if took > ms {
-			break
+	for i, j := 0, 0; i < s.n; i++ {
+		for s.list[i].atMs-s.list[j].atMs > ms {
+			j++
 		}
-		count, tookMs = count+1, took
+		if n := i - j + 1; n >= count {
+			count, tookMs = n, s.list[i].atMs-s.list[j].atMs
+		}
 	}
 	return count, tookMs
 }
