@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -80,13 +81,30 @@ func (s *story) timeOf(u *event.Update) int64 {
 // missed notes batches that never came.
 func (s *story) missed(u *event.Update) {
 	kind, word := changeMissed, u.MissedReason.String()
-	if u.MissedReason == event.MissedAcrossRuns {
-		kind = changeAcross
+	switch {
+	case u.MissedReason == event.MissedAcrossRuns:
+		kind, word = changeAcross, "between runs"
+	case u.MissedReason == event.MissedSender || s.wasOut(u):
+		word = "lost on the way"
 	}
 	s.note(kind, occurrence{
 		atMs: s.timeOf(u), batch: s.place, count: float64(u.Missed), text: word,
 		why: fmt.Sprintf("%s never came", several(u.Missed, "batch", "batches")),
 	})
+}
+
+// outMs is how long after a silence batches that never came are put down to it.
+const outMs = 3600 * 1000
+
+// wasOut reports whether nothing came of the query for too long a while ago: what
+// is missing was lost then, and not by a full queue of the listener.
+func (s *story) wasOut(u *event.Update) bool {
+	at := wordAt(u)
+	if s.outMs > 0 && at-s.outMs < outMs {
+		return true
+	}
+	limit, known := s.limitMs(longSilence, usualFloorMs, math.NaN())
+	return known && s.wordMs != event.Absent && float64(at-s.wordMs) > limit
 }
 
 // several writes a count with its noun.

@@ -152,10 +152,21 @@ func (g *senderGroups) add(e *Engine, q *queryState, nowMs int64) {
 		return
 	}
 	x.total++
-	if limit, known := s.limitMs(g.d.spec.Factor, g.d.atLeastMs, q.facts[FactIntervalMs]); known && q.silence(nowMs) > limit {
+	if limit, known := g.d.limit(q); known && q.silence(nowMs) > limit {
 		x.silent = append(x.silent, q.ref.Label())
 		x.limitMs = shorter(x.limitMs, limit)
 	}
+}
+
+// limit is the silence that is too long for a query: where heartbeats name it, as
+// many as a sender that is gone has missed.
+func (d *senderLost) limit(q *queryState) (ms float64, known bool) {
+	s := &q.story
+	if p := s.beats.sender; p != nil && s.beats.ms != event.Absent {
+		least := min(d.atLeastMs, float64(leastWithHeartbeats.Milliseconds()))
+		return max(least, beatsMissed*p.gapMs), true
+	}
+	return s.limitMs(d.spec.Factor, d.atLeastMs, q.facts[FactIntervalMs])
 }
 
 // grouped judges one application. While everything is silent that says more.

@@ -32,6 +32,13 @@ const (
 	withRecord     = "record"
 )
 
+// othersAlive is the part of a silence that others may be silent for and still
+// count as heard: what ends for all does not end in the same second.
+const othersAlive = 0.5
+
+// leastWithHeartbeats is how long a silence with heartbeats must be.
+const leastWithHeartbeats = 2 * time.Minute
+
 // silent judges silence. With heartbeats it tells a batch that hangs, which takes
 // factor times the 99th percentile of the query's batches, from a driver or a
 // sender that is gone. Without them a query that says when it idles is silent
@@ -58,7 +65,7 @@ func (s *silentSpec) compile(c *ruleCompiler, key string) detector {
 	factor, atLeast := 5.0, 10*time.Minute
 	switch d.spec.With {
 	case withHeartbeats:
-		atLeast = 2 * time.Minute
+		atLeast = leastWithHeartbeats
 	case withRecord:
 		factor, atLeast = 3, 30*time.Minute
 	}
@@ -137,10 +144,11 @@ func (d *silent) byWords(q *queryState, nowMs int64) Judgement {
 // company says who is still heard.
 func (d *silent) company(q *queryState, nowMs int64) string {
 	h := q.around.drivers[q.driver()]
-	if q.ref.Application != "" && h != nil && h.ms > q.story.heardMs {
+	quiet := q.silence(nowMs)
+	if q.ref.Application != "" && h != nil && float64(nowMs-h.ms) < othersAlive*quiet {
 		return ", while other queries of the application are heard"
 	}
-	if q.around.all.ms > q.story.heardMs {
+	if float64(nowMs-q.around.all.ms) < othersAlive*quiet {
 		return ", while others are heard"
 	}
 	return ""
@@ -155,7 +163,7 @@ func (d *silent) byHeartbeats(q *queryState, nowMs int64) Judgement {
 	}
 	limit := max(d.atLeastMs, beatsMissed*p.gapMs)
 	switch unheard := float64(nowMs - p.lastMs); {
-	case quiet > limit && unheard > limit && q.around.all.ms > p.lastMs:
+	case quiet > limit && unheard > limit && float64(nowMs-q.around.all.ms) < othersAlive*unheard:
 		return q.quietFor(SaidFound, quiet, limit, "dead driver", fmt.Sprintf(
 			"heartbeats ended %s ago, while others are heard: the driver is dead, or cut off", spell(unheard)))
 	case quiet > limit && unheard > limit:

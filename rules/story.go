@@ -40,6 +40,7 @@ type story struct {
 	ended   bool // and that it ended
 	died    bool // of an exception
 	strikes uint8
+	outMs   int64 // sender's time at the end of the newest silence that was too long
 
 	gaps      recent  // distances between the run's words
 	before    float64 // what was usual in the run before, milliseconds; 0 unknown
@@ -161,7 +162,7 @@ func (s *story) begin(u *event.Update, run event.RunID, nowMs int64) {
 // progress notes that a batch was executed.
 func (s *story) progress(u *event.Update) {
 	s.ran++
-	s.starts.progress()
+	s.starts.progress(s.timeOf(u))
 	if f := s.failure; f != nil && (runOf(u) != f.run || f.run == "") {
 		s.failure = nil
 	}
@@ -188,6 +189,7 @@ func (s *story) learn(gapMs float64, at int64, u *event.Update) {
 	s.longest.add(gapMs, at)
 	limit, known := s.limitMs(longSilence, usualFloorMs, math.NaN())
 	if known && gapMs > limit && !worked(u, gapMs) {
+		s.outMs = at
 		if s.strikes++; s.strikes < strikesTaken {
 			return
 		}
@@ -272,25 +274,28 @@ func (s *starts) add(atMs int64) {
 func (s *starts) clear() { *s = starts{} }
 
 const (
-	// A run that executed so many batches, and so many times as many as those before
-	// it, has got going.
+	// A run that executed so many batches has got going, if they are also more than so
+	// many times those of the others in the loop, or if it lasts so long.
 	gotGoing     = 3
 	gotGoingMore = 2
+	gotGoingMs   = 3600 * 1000
 )
 
 // progress notes a batch of the newest run. Once that has got going, what was
 // before it is over.
-func (s *starts) progress() {
+func (s *starts) progress(atMs int64) {
 	if s.n == 0 {
 		return
 	}
 	run := &s.list[s.n-1]
 	run.batches++
 	most := 0
-	for _, x := range s.list[:s.n-1] {
-		most = max(most, x.batches)
+	for i := range s.list[:s.n-1] {
+		if s.list[i+1].atMs-s.list[i].atMs < gotGoingMs {
+			most = max(most, s.list[i].batches)
+		}
 	}
-	if s.n > 1 && run.batches >= max(gotGoing, gotGoingMore*most+1) {
+	if s.n > 1 && run.batches >= gotGoing && (run.batches > gotGoingMore*most || atMs-run.atMs >= gotGoingMs) {
 		s.list[0] = *run
 		s.n, s.last = 1, exception{}
 	}

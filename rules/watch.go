@@ -55,6 +55,7 @@ func (e *Engine) watchAll(out []Verdict) []Verdict {
 	if !e.pack.watches {
 		return out
 	}
+	out = e.judgeGroups(out) // first: they speak for the queries
 	for _, q := range e.ordered() {
 		for ri, r := range e.pack.rules {
 			if !r.ofEvents() || e.rules[ri].grouper != nil {
@@ -65,7 +66,7 @@ func (e *Engine) watchAll(out []Verdict) []Verdict {
 			out = e.judgeEvents(q, ri, s, out)
 		}
 	}
-	return e.judgeGroups(out)
+	return out
 }
 
 // judgeEvents asks a watcher and moves its alert.
