@@ -37,7 +37,7 @@ func (b *both) push(batch, ms int64, v, load float64) {
 func TestColumnsSayWhatWindowsSayOfTheSamePoints(t *testing.T) {
 	rng := rand.New(rand.NewPCG(101, 102))
 	judged, found := 0, 0
-	for trial := range 40 {
+	for trial := range 24 {
 		spans := []Span{{Batches: 30}, {Batches: 60 + rng.IntN(60)}, {Batches: 40, Ms: 7_200_000}}
 		b := newBoth(2, spans, 240)
 		n, at, batch := newNoise(uint64(trial), arNoise), int64(0), int64(0)
@@ -58,7 +58,7 @@ func TestColumnsSayWhatWindowsSayOfTheSamePoints(t *testing.T) {
 		}
 	}
 	t.Logf("%d comparisons of three spans, %d findings", judged, found)
-	if found < 1000 {
+	if found < 500 {
 		t.Errorf("only %d findings to compare", found)
 	}
 }

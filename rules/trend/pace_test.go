@@ -60,7 +60,7 @@ func TestPacedJudgementIsHardlyLater(t *testing.T) {
 		for seed := range uint64(20) {
 			r, n := newPacedRun(Span{Batches: 120}), newNoise(400+seed, iidNoise)
 			paced, whole := -1, -1
-			for i := range 500 {
+			for i := 0; i < 500 && (paced < 0 || whole < 0); i++ {
 				v := n.value()
 				if i >= 200 {
 					v *= fault(i - 200)

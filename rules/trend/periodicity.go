@@ -144,6 +144,7 @@ func (s *Scratch) Periodicity(batch, atMs []int64, y []float64, o SpikeOptions) 
 	if r.Spikes < o.MinSpikes {
 		return r
 	}
+	batch, atMs = batch[:n], atMs[:n]
 	b := s.beat(func(i int) float64 { return float64(batch[i] - batch[0]) })
 	c := s.beat(func(i int) float64 { return float64(atMs[i] - atMs[0]) })
 	r.RBatches, r.RClock, r.Chance = b.r, c.r, min(b.chance, c.chance)
@@ -151,6 +152,9 @@ func (s *Scratch) Periodicity(batch, atMs []int64, y []float64, o SpikeOptions) 
 	r.ACF = s.selfLikeness(y, r.Threshold, r.Median, lag)
 	if r.ACF > acfLimit && !b.holds() && !c.holds() && s.peaks(y, r, lag) {
 		b.period, b.accepted = float64(lag)*spacing(batch), true
+		if math.Abs(b.r-c.r) <= evenMargin {
+			c.period, c.accepted = float64(lag)*spacing(atMs), true
+		}
 	}
 	r.choose(b, c)
 	return r
@@ -297,10 +301,10 @@ func (s *Scratch) peaks(y []float64, r Rhythm, lag int) bool {
 	return lag >= 3
 }
 
-// spacing is the mean distance of neighbouring batch ids.
-func spacing(batch []int64) float64 {
-	n := len(batch)
-	return float64(batch[n-1]-batch[0]) / float64(n-1)
+// spacing is the mean distance of neighbouring places on an axis.
+func spacing(at []int64) float64 {
+	n := len(at)
+	return float64(at[n-1]-at[0]) / float64(n-1)
 }
 
 // evenMargin is how much closer one axis must be to rule the other out.

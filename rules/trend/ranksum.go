@@ -68,6 +68,8 @@ func (s *Scratch) RankSum(before, recent []float64, o RankSumOptions) RankSumRes
 	r.Effect = u / (float64(nb) * float64(nr))
 	r.RawZ = standardizeU(u-float64(nb)*float64(nr)/2, variance)
 	if !o.Independent {
+		// The recent group is small, and its correlation by chance large: it counts by
+		// its share of the points.
 		r.R1 = max(s.groupMemory(s.y[:nb]), s.groupMemory(s.y[nb:])*float64(nr)/float64(nr+nb))
 		r.VarianceFactor = twoMeansFactor(r.R1, nb, nr)
 	}
