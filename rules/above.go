@@ -12,7 +12,7 @@ import (
 // aboveSpec is the detector `above`, and `below` as its mirror.
 type aboveSpec struct {
 	Limit   string      `yaml:"limit"`
-	Batches countOf      `yaml:"batches"`
+	Batches countOf     `yaml:"batches"`
 	Recover string      `yaml:"recover"`
 	Pooled  *pooledSpec `yaml:"pooled"`
 }
@@ -62,7 +62,8 @@ type above struct {
 	spec           aboveSpec
 	ins            []*expression
 	limit, recover bound
-	weight         int // place of the weight among the inputs
+	weight         int    // place of the weight among the inputs
+	blind          string // what is said where the limit is not known
 	falling        bool
 }
 
@@ -76,6 +77,7 @@ func (s *aboveSpec) compile(c *ruleCompiler, key string) detector {
 		return d
 	}
 	d.limit = c.bound(s.Limit, []any{key, "limit"}, &d.ins)
+	d.blind = unknown("limit", s.Limit).Why
 	d.recover = d.limit
 	if s.Recover != "" {
 		d.recover = c.bound(s.Recover, []any{key, "recover"}, &d.ins)
@@ -177,6 +179,9 @@ type aboveTracker struct {
 	since        int64
 	pool         *pool
 	blind, thin  bool // the newest batch had no limit, or not enough weight
+	// words are the last ones of a finding: most batches say them again.
+	words   string
+	wordsOf int // over, below 0 for beyond
 }
 
 // usualFollows is how fast the usual level follows.
@@ -256,7 +261,7 @@ func (t *aboveTracker) judge(hold *Judgement) Judgement {
 	case t.thin:
 		return judgement(SaidTooFew, "too few points: %s weighs %d of %d over %s", t.pool.spec.Weight, int(t.pool.weight()), t.pool.spec.AtLeast, t.pool.spec.Over)
 	case t.blind:
-		return unknown("limit", t.d.limit.text)
+		return judgement(SaidCannotTell, t.d.blind)
 	case t.seen == 0:
 		return tooFew(0, 0, Extent{Batches: some.n})
 	}
@@ -270,16 +275,29 @@ func (t *aboveTracker) judge(hold *Judgement) Judgement {
 		j.Value, j.Limit, j.Points, j.Count = t.level(), t.limit, min(t.seen, some.n), over
 		return j
 	}
-	j := judgement(SaidFound, "%d of %d batches %s the limit", over, some.n, t.d.name())
+	j := judgement(SaidFound, "")
 	j.Value, j.Limit, j.Points, j.Count, j.Since, j.How = t.level(), t.limit, min(t.seen, some.n), over, t.since, t.d.name()
 	if over < some.k {
-		j.How, j.Why = "held", fmt.Sprintf("%d of %d batches not back at %s", beyond, some.n, t.d.recover.text)
+		j.How, over = "held", -beyond
 	}
+	j.Why = t.why(over)
 	if !t.high {
 		j.Since = hold.Since
 	}
 	j.rise(t.before(), j.Value)
 	return j
+}
+
+// why says how many batches are beyond what.
+func (t *aboveTracker) why(n int) string {
+	if t.words != "" && t.wordsOf == n {
+		return t.words
+	}
+	t.wordsOf, t.words = n, fmt.Sprintf("%d of %d batches %s the limit", n, t.d.spec.Batches.n, t.d.name())
+	if n <= 0 {
+		t.words = fmt.Sprintf("%d of %d batches not back at %s", -n, t.d.spec.Batches.n, t.d.recover.text)
+	}
+	return t.words
 }
 
 // before is the level as long as nothing was beyond, or the limit where it always was.

@@ -59,9 +59,11 @@ func (b bound) at(in []float64) float64 {
 // judgement is an empty one: no batch, no limit, no time.
 func judgement(said Said, format string, args ...any) Judgement {
 	nan := math.NaN()
+	if len(args) > 0 {
+		format = fmt.Sprintf(format, args...)
+	}
 	return Judgement{
-		Said: said, Value: nan, Since: -1, Limit: nan, EtaMs: nan, EtaLowMs: nan, EtaHighMs: nan,
-		Why: fmt.Sprintf(format, args...),
+		Said: said, Value: nan, Since: -1, Limit: nan, EtaMs: nan, EtaLowMs: nan, EtaHighMs: nan, Why: format,
 	}
 }
 

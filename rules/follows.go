@@ -75,7 +75,7 @@ func (d *follows) inputs() []*expression { return d.ins }
 func (d *follows) span() Extent          { return d.spec.Over }
 
 // stride is long: what a figure scales with does not change from batch to batch.
-func (d *follows) stride() int { return 24 }
+func (d *follows) stride() int { return 32 }
 
 func (d *follows) describe() string {
 	var b strings.Builder

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/stategauge/stategauge/rules/trend"
@@ -10,6 +11,10 @@ import (
 // drives is how far the outer deciles of a driver must lie apart, as a share of its
 // median, before anything can follow it.
 const drives = 0.05
+
+// scales is by how much a figure must differ between the driver's lowest and highest
+// third before the ranks are asked, which costs twenty times more.
+const scales = 0.1
 
 // followsTracker is the state of `follows` for one series. Memory: 5 KiB.
 type followsTracker struct {
@@ -51,6 +56,12 @@ func (t *followsTracker) weigh(r *trend.Rows, from int) Judgement {
 	} else if spread < drives {
 		return judgement(SaidCannotTell, "cannot tell: the driver (%s) hardly moved", s.Driver)
 	}
+	low, high := t.outer(r)
+	if !(math.Abs(high-low) >= scales*math.Abs(low)) {
+		j := judgement(SaidClear, "it is the same whatever the driver is")
+		j.rise(low, high)
+		return j
+	}
 	rival := r.Rival
 	if s.Rival == "" {
 		rival = nil
@@ -76,7 +87,7 @@ func (t *followsTracker) weigh(r *trend.Rows, from int) Judgement {
 		j.Why = fmt.Sprintf("by ranks %.2f with the driver", a.Driver)
 	}
 	j.How, j.Since = "follows", t.past.batchAt(from)
-	j.rise(t.outer(r))
+	j.rise(low, high)
 	if e := t.s.Elasticity(r.Y, r.Driver); e.Value == e.Value {
 		j.SlopePerBatch = e.Value
 		j.Text = fmt.Sprintf("%.2g (%.2g to %.2g)", e.Value, e.Low, e.High)

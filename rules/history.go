@@ -83,6 +83,7 @@ func (h *history) push(p trend.Point, in []float64) bool {
 	if len(h.batch) == 0 {
 		h.base = p.Batch
 	}
+	h.grow()
 	h.batch, h.at, h.count = append(h.batch, uint32(p.Batch-h.base)), append(h.at, uint32(ticks)), append(h.count, 1)
 	h.values = append(h.values, float32(p.Value))
 	for c := range h.columns - 1 {
@@ -97,8 +98,23 @@ func (h *history) push(p trend.Point, in []float64) bool {
 	if h.n >= h.limit {
 		h.makeRoom()
 	}
+	h.refine()
 	return true
 }
+
+// grow makes room for one more point: twice as much, and no more than the limit.
+func (h *history) grow() {
+	n := len(h.batch)
+	if n < cap(h.batch) {
+		return
+	}
+	more := max(min(max(n, 16), h.limit-n), h.step)
+	h.batch, h.at, h.count = widen(h.batch, more), widen(h.at, more), widen(h.count, more)
+	h.values = widen(h.values, more*h.columns)
+}
+
+// widen returns v with room for exactly so many more.
+func widen[T any](v []T, more int) []T { return append(make([]T, 0, len(v)+more), v...) }
 
 // single returns an input that can be kept, NaN where there is none.
 func single(in []float64, c int) float32 {
@@ -120,9 +136,7 @@ func (h *history) makeRoom() {
 	drop := h.n / 8
 	switch {
 	case covered && from >= drop:
-		if h.drop(from); h.step > 1 && h.n < h.limit/(2*foldBy) {
-			h.step /= foldBy // the stream has become slower
-		}
+		h.drop(from)
 		return
 	case h.step >= maxStep:
 		h.drop(drop)
@@ -136,6 +150,17 @@ func (h *history) makeRoom() {
 	h.n = kept
 	h.cut(kept)
 	h.step *= foldBy
+}
+
+// refine makes new points of fewer batches where few points make up the extent: the
+// stream has become slower.
+func (h *history) refine() {
+	if h.step == 1 {
+		return
+	}
+	if from, covered := h.start(h.over); covered && h.n-from < h.limit/(2*foldBy) {
+		h.step /= foldBy
+	}
 }
 
 // drop forgets the oldest points.
