@@ -306,3 +306,27 @@ func TestHiddenCommitsAreNotedAndNotJudged(t *testing.T) {
 		t.Errorf("changelog %s, notes %q", q.Changelog, q.Notes)
 	}
 }
+
+func TestBoundedMemoryIsToldByWhatCachesHavePinned(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		memory, pinned int // of 8 stores; below 0: not reported
+		want           setting
+	}{
+		{"3.5, each store counts the shared cache", 38 << 20, 8 * 262320, on},
+		{"4.0, no memory is shown", 0, 8 * 262320, on},
+		{"3.5, a cache for each store", 12 << 20, 8 * 88, off},
+		{"3.4, no such figure", 12 << 20, -1, off},
+		{"no figure that tells", 0, -1, on},
+	} {
+		s := newStream("q").add(0, 30, func(_ int, b batch) {
+			operator(b)["memoryUsedBytes"] = c.memory
+			if c.pinned >= 0 {
+				metrics(b)["rocksdbPinnedBlocksMemoryUsage"] = c.pinned
+			}
+		})
+		if got := examine(t, s.text()).Queries[0].Bounded; got != string(c.want) {
+			t.Errorf("%s: bounded memory %s, want %s", c.name, got, c.want)
+		}
+	}
+}

@@ -37,6 +37,7 @@ type operatorFacts struct {
 	instances, stores, partitions float64
 
 	rows, memory, sst        tally // levels, one per batch
+	pinned                   tally // bytes per store
 	updated, removed         tally
 	dropped                  float64
 	updateMs, removeMs       tally // task ms
@@ -75,6 +76,7 @@ func (f *operatorFacts) levels(o *event.Operator) {
 	f.partitions = or(o.Values[event.NumShufflePartitions], f.partitions)
 	f.rows.add(o.Values[event.NumRowsTotal])
 	f.memory.add(o.Values[event.MemoryUsedBytes])
+	f.pinned.add(o.Values[event.RocksDBPinnedBlocksMemoryUsage] / max(o.Values[event.NumStateStoreInstances], 1))
 	f.sst.add(o.Values[event.RocksDBSstFileSize])
 }
 
@@ -223,12 +225,18 @@ func (f *operatorFacts) changelog() setting {
 	return unknown
 }
 
-// bounded tells whether RocksDB's memory is bounded: before 4.1 a bounded store
-// reports none of its own.
+// sharedCache is what a cache that stores share has pinned at the least: memtables
+// are charged to it in units of this size. A store's own cache pins next to nothing.
+const sharedCache = 256 << 10
+
+// bounded tells whether RocksDB's memory is bounded: before 4.1 each bounded store
+// reports the whole shared cache as pinned, and in 4.0 no memory of its own.
 func (f *operatorFacts) bounded() setting {
 	switch {
 	case f.loadSeen || f.memory.n == 0:
 		return unknown
+	case f.pinned.max >= sharedCache:
+		return on
 	case f.memory.max > 0:
 		return off
 	case f.sst.max > 0:
