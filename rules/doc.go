@@ -9,6 +9,11 @@
 // it a series per rule and operator: a detector's tracker, the evidence beside it
 // (evidence.go), and the alert, if there is one (life.go, render.go).
 //
+// What happens to a query, and silence, is kept in its story (story.go,
+// happened.go, shape.go, reloaded.go, succession.go, heartbeats.go); the detectors
+// of events (silent.go, failed.go, restarting.go, changed.go, sender.go) are views
+// of it and keep nothing. retire.go says which alerts outlive their query.
+//
 // Another detector is a type with compile and newTracker, a field in
 // detectorSpecs and a line in its list (detector.go); rising.go is the model.
 //

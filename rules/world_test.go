@@ -172,11 +172,13 @@ func (w *world) tell(q *actor, kind event.Kind, o event.Outcome, s event.State) 
 }
 
 // start begins a run.
-func (w *world) start(q *actor) {
+func (w *world) start(q *actor) { w.send(w.started(q)) }
+
+func (w *world) started(q *actor) event.Update {
 	q.run++
 	q.fresh, q.started = true, true
 	q.dueMs = w.nowMs + q.took
-	w.tell(q, event.KindStarted, event.OutcomeStarted, event.StateRunning)
+	return w.update(q, event.KindStarted, event.OutcomeStarted, event.StateRunning)
 }
 
 // end ends the run, by an exception where there is one.
@@ -192,7 +194,9 @@ func (w *world) end(q *actor, f *event.Failure) {
 }
 
 // batch executes the next batch, which ends now.
-func (w *world) batch(q *actor) {
+func (w *world) batch(q *actor) { w.send(w.batchUpdate(q)) }
+
+func (w *world) batchUpdate(q *actor) event.Update {
 	took := q.took
 	if x, ok := q.flags["took"]; ok {
 		took = int64(x)
@@ -239,7 +243,7 @@ func (w *world) batch(q *actor) {
 		u.Missed, u.MissedReason = int(n), event.MissedAcrossRuns
 	}
 	clear(q.flags)
-	w.send(u)
+	return u
 }
 
 // retire tells that the tracker lets a query go.
