@@ -86,6 +86,12 @@ func FuzzCheck(f *testing.F) {
 		wrapRule("alert: A\nsignal: sync\nrising: {adjusted_for: rows_updated}\nlabels: {x: '{{ .Query.Name }}'}\nannotations: {y: '{{ .Evidence.z.Before }}'}\nevidence: {z: stores}"),
 		wrapRule("alert: A\nsignal: sync\nrising: {}\nannotations: {y: '{{ range .Phases }}{{ . }}{{ end }}{{ printf \"%99999d\" 1 }}'}"),
 		wrapRule("alert: A\nsignal: sync\nrising: {}\nannotations: {y: '{{ define \"x\" }}{{ template \"x\" }}{{ end }}'}"),
+		wrapRule("alert: A\nsignal: took\nabove: {limit: 0.9 * trigger_interval_ms, batches: 3 of 5, recover: 1, pooled: {weight: input_rows}}\nin_warm_up: true"),
+		wrapRule("alert: A\nsignal: took\nshifted: {recent: 5 batches, baseline: 20 batches, early: true, adjusted_for: input_rows, side: down}"),
+		wrapRule("alert: A\nsignal: took\nspiking: {over: 20 batches, min_points: 10, min_spikes: 4, factor: 1.1, rhythm: none, beside: {a: input_rows}}"),
+		wrapRule("alert: A\nsignal: took\nreaches: {limit: 5s, over: 30 batches, min_points: 30, agree_over: 40 batches, detrend: daily, adjusted_for: input_rows}"),
+		wrapRule("alert: A\nsignal: sync\nfollows: {driver: rows_total, rival: input_rows, over: 30 batches, min_points: 30}"),
+		wrapRule("alert: A\nsignal: sst\nstands: {over: 5 batches, while: watermark_ms}"),
 	} {
 		f.Add([]byte(seed))
 	}

@@ -83,7 +83,9 @@ func (t *risingTracker) rare() bool {
 
 func (t *risingTracker) judge(hold *Judgement) Judgement {
 	if t.rare() {
-		return t.empty(SaidTooFew)
+		j := t.empty(SaidTooFew)
+		j.Why = tooRare(t.d.spec.MinPoints).Why
+		return j
 	}
 	j := t.trend()
 	if j.Said != SaidFound && t.level != nil {
@@ -92,7 +94,25 @@ func (t *risingTracker) judge(hold *Judgement) Judgement {
 	if j.Said != SaidFound && hold != nil && t.holds(hold) {
 		j = t.held(hold)
 	}
+	j.Why = t.why(j.Said)
 	return j
+}
+
+// why says what a verdict without a finding rests on.
+func (t *risingTracker) why(s Said) string {
+	switch s {
+	case SaidTooFew:
+		want := Extent{Batches: t.d.spec.MinPoints}
+		if t.points() >= want.Batches {
+			want = t.d.spec.AgreeOver
+		}
+		return tooFew(t.points(), t.short.SpanMs(), want).Why
+	case SaidCannotTell:
+		return "cannot tell: it moved, and adjusted_for (" + t.d.spec.AdjustedFor + ") is not known for half of the batches"
+	case SaidExplained:
+		return t.d.spec.AdjustedFor + " explains it"
+	}
+	return ""
 }
 
 func (t *risingTracker) empty(said Said) Judgement {

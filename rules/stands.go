@@ -110,7 +110,7 @@ func (t *standsTracker) verdict() Judgement {
 	switch {
 	case t.same < leastStanding || !over.Met(t.same, ms):
 		if t.changed {
-			return judgement(SaidClear, "")
+			return judgement(SaidClear, "it moves")
 		}
 		return tooFew(t.same, ms, Extent{Batches: max(over.Batches, leastStanding), Ms: over.Ms})
 	case t.d.spec.While == "":

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -185,6 +186,79 @@ func TestHealthyNoiseGivesFewFindings(t *testing.T) {
 			if got > tc.most {
 				t.Errorf("%s, %s: %d episodes in %d batches, more than %d", name, shape, got, batches, tc.most)
 			}
+		}
+	}
+}
+
+// faults are what a detector is to find: factors around 1 that begin at a batch.
+var faults = map[string]func(since int) float64{
+	"step of half":               func(int) float64 { return 1.5 },
+	"step of three times":        func(int) float64 { return 3 },
+	"climb of .5 percent":        func(since int) float64 { return 1 + 0.005*float64(since) },
+	"climb of 2 percent a batch": func(since int) float64 { return 1 + 0.02*float64(since) },
+}
+
+// delayOf is how many batches after its beginning a fault is found, -1 where it is
+// not within 400 batches. A finding counts once it has lasted for 5.
+func delayOf(t *testing.T, spec string, shape func(int) float64, fault func(int) float64) int {
+	t.Helper()
+	const begins, held = 600, 5
+	j := newJudgedSeries(risingOf(t, spec), &trend.Scratch{})
+	found := 0
+	for i := range begins + 400 {
+		v := shape(i)
+		if i >= begins {
+			v *= fault(i - begins)
+		}
+		for k := range j.in {
+			j.in[k] = 401
+		}
+		j.tr.push(trend.Point{Batch: int64(i), AtMs: startMs + int64(i)*minuteMs, Value: v}, j.in)
+		if i < begins || i%4 != 0 {
+			continue
+		}
+		if found++; j.tr.judge(nil).Said != SaidFound {
+			found = 0
+		}
+		if 4*found > held {
+			return i - begins
+		}
+	}
+	return -1
+}
+
+// TestFaultsAreFoundSoonEnough prints how many of ten runs find a fault, and after
+// how many batches at the median, and bounds what is to be relied on.
+func TestFaultsAreFoundSoonEnough(t *testing.T) {
+	for _, tc := range []struct {
+		name, spec, fault string
+		least, latest     int
+	}{
+		{"shifted", "shifted: {}", "step of half", 9, 40},
+		{"shifted", "shifted: {}", "step of three times", 10, 30},
+		{"shifted", "shifted: {}", "climb of 2 percent a batch", 9, 60},
+		{"shifted early", "shifted: {early: true}", "step of half", 9, 30},
+		{"shifted early", "shifted: {early: true}", "step of three times", 10, 20},
+		{"reaches", "reaches: {limit: 4}", "climb of .5 percent", 9, 200},
+		{"reaches", "reaches: {limit: 4}", "climb of 2 percent a batch", 9, 80},
+		{"reaches, agreeing", "reaches: {limit: 4, agree_over: 240 batches and 4h}", "climb of .5 percent", 9, 250},
+		{"reaches, agreeing", "reaches: {limit: 4, agree_over: 240 batches and 4h}", "climb of 2 percent a batch", 9, 120},
+	} {
+		var delays []int
+		for seed := range uint64(10) {
+			n := newNoise(seed)
+			if d := delayOf(t, tc.spec, func(int) float64 { return n.next() }, faults[tc.fault]); d >= 0 {
+				delays = append(delays, d)
+			}
+		}
+		slices.Sort(delays)
+		median := -1
+		if len(delays) > 0 {
+			median = delays[len(delays)/2]
+		}
+		t.Logf("%s, %s: %d of 10, after %d batches", tc.name, tc.fault, len(delays), median)
+		if len(delays) < tc.least || median > tc.latest {
+			t.Errorf("%s, %s: %d of 10 after %d batches, want %d after at most %d", tc.name, tc.fault, len(delays), median, tc.least, tc.latest)
 		}
 	}
 }
