@@ -26,6 +26,7 @@ func sawTooth(rng *rand.Rand, n int, stateShare, inputShare, ramp float64) figur
 }
 
 func TestPartialRankErrorTable(t *testing.T) {
+	arithmeticOnly(t)
 	const runs = 300
 	cases := []struct {
 		name               string
@@ -155,6 +156,7 @@ func TestDriverAndRivalThatAreOneCannotBeSeparated(t *testing.T) {
 }
 
 func TestElasticityIsThePower(t *testing.T) {
+	arithmeticOnly(t)
 	for _, power := range []float64{0, 0.5, 0.9, 1, 1.5, -1} {
 		held, s := 0, new(Scratch)
 		const runs = 100

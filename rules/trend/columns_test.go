@@ -35,6 +35,7 @@ func (b *both) push(batch, ms int64, v, load float64) {
 }
 
 func TestColumnsSayWhatWindowsSayOfTheSamePoints(t *testing.T) {
+	arithmeticOnly(t)
 	rng := rand.New(rand.NewPCG(101, 102))
 	judged, found := 0, 0
 	for trial := range 24 {
@@ -88,6 +89,7 @@ func compareBoth(t *testing.T, b *both, o RisingOptions) (found int) {
 // Over blocks the two differ in where blocks begin and in the kind of median, so they
 // must agree nearly always rather than always.
 func TestColumnsAgreeWithWindowsOverBlocks(t *testing.T) {
+	arithmeticOnly(t)
 	for _, c := range []struct {
 		name    string
 		span    Span
@@ -125,6 +127,7 @@ func TestColumnsAgreeWithWindowsOverBlocks(t *testing.T) {
 }
 
 func TestColumnsHoldTogetherOnAnyStream(t *testing.T) {
+	arithmeticOnly(t)
 	rng := rand.New(rand.NewPCG(103, 104))
 	for trial := range 40 {
 		o := ColumnsOptions{Fine: 24 + rng.IntN(100), Coarse: 24 + rng.IntN(100), Longest: Span{Batches: rng.IntN(2000), Ms: rng.Int64N(10_000_000)}}
@@ -300,6 +303,7 @@ func TestLongPauseForgetsColumns(t *testing.T) {
 }
 
 func TestLevelOfColumnsIsThatOfALevelWindow(t *testing.T) {
+	arithmeticOnly(t)
 	agreed, judged, found := 0, 0, 0
 	for seed := range uint64(8) {
 		n := newNoise(seed, arNoise)

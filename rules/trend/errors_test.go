@@ -8,6 +8,7 @@ import (
 // The bounds below are some three times what 60,000 batches gave (see Rising), as
 // 8,000 batches hold only a few episodes; the seeds are fixed.
 func TestFalseAlarmsOnHealthyNoiseAreRare(t *testing.T) {
+	arithmeticOnly(t)
 	const batches = 8_000
 	cases := []struct {
 		name               string
@@ -64,6 +65,7 @@ func watchHealthy(n *noise, batches int) healthyRun {
 }
 
 func TestFaultsAreFoundInTime(t *testing.T) {
+	arithmeticOnly(t)
 	noises := []struct {
 		name string
 		next func(*noise) float64
@@ -112,6 +114,7 @@ func findFaults(next func(*noise) float64, fault func(k int) float64) (found, de
 }
 
 func TestCorrectedTestKeepsToItsLevelInSpiteOfMemory(t *testing.T) {
+	arithmeticOnly(t)
 	const windows = 800
 	for _, c := range []struct{ r, plainAtLeast, correctedAtMost, heldAtLeast float64 }{
 		{0, 0, 0.025, 0.86},

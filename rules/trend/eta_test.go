@@ -84,6 +84,7 @@ func TestForecastFollowsTheLineSinceItsBend(t *testing.T) {
 }
 
 func TestTimeToLimitErrorTable(t *testing.T) {
+	arithmeticOnly(t)
 	const runs = 200
 	for _, c := range []struct {
 		name       string

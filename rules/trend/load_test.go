@@ -281,6 +281,7 @@ func TestDailyCycleIsNoFindingOnceLoadIsKnown(t *testing.T) {
 // What load may excuse and what it may not, as a table: a fault of so much over the
 // window beside a load that grows by so much, with a load that is noisy or smooth.
 func TestLoadAdjustmentErrorTable(t *testing.T) {
+	arithmeticOnly(t)
 	const seeds = 60
 	for _, smooth := range []bool{false, true} {
 		for _, growth := range []float64{0.1, 0.5, 1, 4} {

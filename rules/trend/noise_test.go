@@ -3,7 +3,17 @@ package trend
 import (
 	"math"
 	"math/rand/v2"
+	"testing"
 )
+
+// arithmeticOnly skips a long table under the race detector: one goroutine computes
+// it, so that there is nothing to detect, and it would take ten times as long.
+func arithmeticOnly(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("a table of figures, made by one goroutine")
+	}
+}
 
 // noise makes healthy series around a level of 1 from a fixed seed. The recipes
 // are those that figures in the doc comments speak of.

@@ -40,6 +40,7 @@ func (r *pacedRun) push(v float64) (paced, whole RisingResult) {
 }
 
 func TestPacedJudgementSparesDearTestsAndAddsNoEpisodes(t *testing.T) {
+	arithmeticOnly(t)
 	for name, noise := range map[string]func(*noise) float64{"independent": iidNoise, "memory .6": arNoise, "spikes": spikyNoise, "wandering": wanderNoise} {
 		r, n := newPacedRun(Span{Batches: 120}), newNoise(31, noise)
 		for range 12_000 {
@@ -53,6 +54,7 @@ func TestPacedJudgementSparesDearTestsAndAddsNoEpisodes(t *testing.T) {
 }
 
 func TestPacedJudgementIsHardlyLater(t *testing.T) {
+	arithmeticOnly(t)
 	for name, fault := range map[string]func(k int) float64{
 		"step by half": func(int) float64 { return 1.5 }, "ramp of .5 % a batch": func(k int) float64 { return 1 + 0.005*float64(k) },
 	} {

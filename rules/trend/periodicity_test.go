@@ -49,6 +49,7 @@ func evenly(n int, everyMs int64) (batch, at []int64) {
 }
 
 func TestPeriodicityErrorTable(t *testing.T) {
+	arithmeticOnly(t)
 	const runs = 400
 	batch, at := evenly(200, 60_000)
 	cases := []struct {

@@ -108,6 +108,7 @@ func TestNewestAreSplitFromThoseBeforeAGap(t *testing.T) {
 }
 
 func TestRankSumErrorTable(t *testing.T) {
+	arithmeticOnly(t)
 	const windows = 4000
 	for _, c := range []struct {
 		name      string
