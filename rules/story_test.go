@@ -198,7 +198,7 @@ func TestWhatIsKeptOfSendersStaysSmall(t *testing.T) {
 	}
 }
 
-// TestNothingThatCanComeBreaksAStory plays updates in any order, with any of their
+// FuzzStory plays updates in any order, with any of their
 // parts missing.
 func FuzzStory(f *testing.F) {
 	f.Add([]byte("started, a batch, an exception"))
