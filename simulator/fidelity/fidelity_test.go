@@ -107,10 +107,10 @@ func TestShortTwinsHaveSparksKeysAndRelations(t *testing.T) {
 	}
 	for _, r := range runs(t) {
 		t.Run(r.Title(), func(t *testing.T) {
-			r.Played = min(12, r.Played)
 			if r.Job == "join" || r.Spec.Pad > 0 {
-				r.Played = 4
+				t.Skip("thousands of reads a batch")
 			}
+			r.Played = min(8, r.Played)
 			c := twinOf(t, r)
 			if len(c.Missing)+len(c.Extra) > 0 {
 				t.Errorf("the twin lacks %v, Spark has no %v", c.Missing, c.Extra)
@@ -149,7 +149,7 @@ func TestTwinOfARunIsTheSameEachTime(t *testing.T) {
 		if r.Title() != "4.3.0 agg-changelog" {
 			continue
 		}
-		r.Played = 15
+		r.Played = 10
 		a, err := r.Play(7)
 		if err != nil {
 			t.Fatal(err)
