@@ -17,7 +17,7 @@ INFO      = github.com/prometheus/common/version
 LDFLAGS   = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Revision=$(REVISION)
 
 .DEFAULT_GOAL := build
-.PHONY: setup tools servers build run test e2e lint fmt fuzz bench generate listeners kafka spark spark-capture fidelity clean
+.PHONY: setup tools servers build run test e2e lint fmt fuzz bench score score-quick generate listeners kafka spark spark-capture fidelity clean
 
 ## setup: everything that development needs
 setup: tools servers
@@ -86,6 +86,20 @@ bench:
 	@$(GO) test -run '^$$' -bench 'Versus|BenchmarkDaemon' -benchtime $(BENCHTIME) -timeout 60m $(PACKAGES) >dist/bench.txt 2>&1 || { cat dist/bench.txt; exit 1; }
 	@awk -f bench.awk dist/bench.txt
 	@echo "all figures: dist/bench.txt"
+
+# Healthy runs that were recorded from Spark: those of testdata/spark without a fault.
+RECORDED = $(filter-out %.envelope.ndjson.zst %/fail.ndjson.zst %-lost.ndjson.zst %/shared-checkpoint.ndjson.zst %/stall.ndjson.zst %-two-actions.ndjson.zst, \
+             $(wildcard testdata/spark/*/*.ndjson.zst))
+
+## score: how far the rules can be trusted: the full run, into docs/score.md (an hour; streams are kept)
+score: build
+	@mkdir -p dist
+	./stategauge score --seeds 3 --first-seed 1001 --healthy 5000000 --trade-off 300000 $(addprefix --recorded=,$(RECORDED)) >dist/score.md
+	mv dist/score.md docs/score.md
+
+## score-quick: the same in small: 2 seeds of 300 batches
+score-quick: build
+	./stategauge score --quiet --seeds 2 --batches 300 --healthy 60000
 
 ## generate: what is made from the catalog: docs/metrics.md and the golden files
 generate:

@@ -62,6 +62,8 @@ func TestCommandLines(t *testing.T) {
 		{"tests of rules that pass", "", []string{"test", "rules", passes}, 0, "passes.yaml: ok, 1 tests", ""},
 		{"tests of rules that fail", "", []string{"test", "rules", passes, fails}, 1, "FAIL: wild\n  line 1: duration-rising did not fire; what did: nothing", ""},
 		{"tests of rules that are none", "", []string{"test", "rules", bad}, 1, "", "unknown key"},
+		{"score plays scenarios by name", "", []string{"score", "steady", "--seeds=1", "--batches=20", "--healthy=0", "--cache=" + t.TempDir()}, 0, "| steady   | own  | healthy", "scenario 1 of 1"},
+		{"score knows no other", "", []string{"score", "stedy"}, 1, "", `did you mean "steady"?`},
 		{"serve refuses a bad configuration", "", []string{"serve", "--config.file=" + bad}, 1, "", `did you mean "series"?`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func Backtest(ctx context.Context, o BacktestOptions) (*Backtested, error) {
 	out := &Backtested{}
 	rec := NewRecorder()
 	p := NewPlayer(PlayerOptions{Rules: o.Rules, Update: rec.Update, Verdict: rec.Verdict})
-	in, err := merge(ctx, o.Inputs, func(it *collector.Item) {
+	in, err := Merge(ctx, o.Inputs, func(it *collector.Item) {
 		p.Play(it.Event, it.Origin)
 		if out.FromMs == 0 {
 			out.FromMs = p.NowMs()

@@ -204,7 +204,7 @@ func TestATimelineReadsFromTopToBottom(t *testing.T) {
 // heardOrder plays files and returns the batches in the order in which they came.
 func heardOrder(t *testing.T, in Inputs) (order []string, sum Intake) {
 	t.Helper()
-	sum, err := merge(t.Context(), in, func(it *collector.Item) {
+	sum, err := Merge(t.Context(), in, func(it *collector.Item) {
 		order = append(order, fmt.Sprintf("%s %d", it.Event.Query.Name, it.Event.Batch.ID))
 	})
 	if err != nil {
@@ -271,7 +271,7 @@ func TestAnEndedContextStopsTheReplayAndItsReaders(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	s := newStream("a").add(0, 3000, nil)
 	n := 0
-	_, err := merge(ctx, Inputs{Stdin: strings.NewReader(s.text())}, func(*collector.Item) {
+	_, err := Merge(ctx, Inputs{Stdin: strings.NewReader(s.text())}, func(*collector.Item) {
 		if n++; n == 10 {
 			stop()
 		}
@@ -287,7 +287,7 @@ func TestAnEndedContextStopsTheReplayAndItsReaders(t *testing.T) {
 func TestRejectsAreCountedBeyondTheirList(t *testing.T) {
 	whole := newStream("a").add(0, 1, nil).text()
 	text := strings.Repeat(whole[:200]+"\n", 10) + whole
-	sum, err := merge(t.Context(), Inputs{Stdin: strings.NewReader(text), MaxRejected: 4}, func(*collector.Item) {})
+	sum, err := Merge(t.Context(), Inputs{Stdin: strings.NewReader(text), MaxRejected: 4}, func(*collector.Item) {})
 	if err != nil {
 		t.Fatal(err)
 	}

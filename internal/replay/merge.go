@@ -57,10 +57,10 @@ type lane struct {
 	err   error
 }
 
-// merge plays the events of all logs in the order in which they were heard, each
+// Merge plays the events of all logs in the order in which they were heard, each
 // log's own order kept. It returns when all is played or ctx has ended; nothing
 // that it started still runs then.
-func merge(ctx context.Context, in Inputs, play func(it *collector.Item)) (Intake, error) {
+func Merge(ctx context.Context, in Inputs, play func(it *collector.Item)) (Intake, error) {
 	lanes, err := in.lanes(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	for _, l := range lanes {

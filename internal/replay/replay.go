@@ -59,7 +59,7 @@ func Diagnose(ctx context.Context, o Options, w io.Writer, format string) (read 
 // Examine reads the events of o.Paths and returns what they show.
 func Examine(ctx context.Context, o Options) (*Report, error) {
 	r := newRunner(o)
-	in, err := merge(ctx, Inputs{Paths: o.Paths, Stdin: o.Stdin, MaxRejected: o.MaxRejected}, r.play)
+	in, err := Merge(ctx, Inputs{Paths: o.Paths, Stdin: o.Stdin, MaxRejected: o.MaxRejected}, r.play)
 	return r.report(&in), err
 }
 

@@ -168,7 +168,7 @@ func (t *ruleCase) source(pos *strictyaml.Positions, path, dir string, o CaseOpt
 }
 
 func (t *ruleCase) playFiles(ctx context.Context, p *Player) error {
-	in, err := merge(ctx, Inputs{Paths: t.Events}, func(it *collector.Item) { p.Play(it.Event, it.Origin) })
+	in, err := Merge(ctx, Inputs{Paths: t.Events}, func(it *collector.Item) { p.Play(it.Event, it.Origin) })
 	if err == nil && in.Events == 0 {
 		err = errors.New("the files hold no event")
 	}

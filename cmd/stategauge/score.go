@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/stategauge/stategauge/internal/app"
+	"github.com/stategauge/stategauge/internal/replay"
+	"github.com/stategauge/stategauge/internal/score"
+)
+
+// scoreCommand measures how far rules can be trusted.
+type scoreCommand struct {
+	*kingpin.CmdClause
+	scenarios, rules []string
+	recorded         []string
+	seeds            int
+	firstSeed        uint64
+	batches          int64
+	sizes            []float64
+	healthy          int64
+	tradeOff         int64
+	cache            string
+	fresh, quiet     bool
+	output           string
+}
+
+func newScore(root *kingpin.Application) command {
+	c := &scoreCommand{CmdClause: root.Command("score", "Measure what the rules find in scenarios, and what they fire on healthy queries.")}
+	c.Arg("scenario", "Names of scenarios that come with stategauge, or scenario files; all that come with it if none is given.").StringsVar(&c.scenarios)
+	c.Flag("rules", "Rule file; repeatable. Without one, the built-in rules are used.").StringsVar(&c.rules)
+	c.Flag("seeds", "Seeds that each scenario is played with.").Default("2").IntVar(&c.seeds)
+	c.Flag("first-seed", "First of these seeds.").Default("1").Uint64Var(&c.firstSeed)
+	c.Flag("batches", "Batches of each query; 0 for the scenario's own number.").Default("0").Int64Var(&c.batches)
+	c.Flag("size", "Size of the faults; repeatable. Without one, 1.2, 1.5 and 3.").Float64ListVar(&c.sizes)
+	c.Flag("healthy", "Healthy batches to make and judge at triggers of a minute and of 15 minutes, and six times as many at 10 seconds; 0 for none.").Default("60000").Int64Var(&c.healthy)
+	c.Flag("recorded", "File or folder with events of healthy queries, to make healthy batches of beside the scenarios'; repeatable.").StringsVar(&c.recorded)
+	c.Flag("trade-off", "Healthy batches for each point of the trade-off between thresholds and holds; 0 for no curve.").Default("0").Int64Var(&c.tradeOff)
+	c.Flag("cache", "Folder that streams of scenarios are kept in; in the user's cache folder if none is given.").StringVar(&c.cache)
+	c.Flag("fresh", "Play anew what is in the cache.").BoolVar(&c.fresh)
+	c.Flag("quiet", "Say nothing of the progress.").BoolVar(&c.quiet)
+	c.Flag("output", "Form of the report.").Default(replay.FormatText).EnumVar(&c.output, replay.FormatText, replay.FormatJSON)
+	return c
+}
+
+func (c *scoreCommand) name() string { return c.FullCommand() }
+
+func (c *scoreCommand) run(s streams) error {
+	o := score.Options{
+		Seeds: c.seeds, FirstSeed: c.firstSeed, Batches: c.batches, Sizes: c.sizes, TradeOff: c.tradeOff, Fresh: c.fresh, CacheDir: c.cache, Recorded: c.recorded,
+	}
+	var err error
+	if o.Rules, err = app.RuleSources(c.rules); err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	if o.Scenarios, err = c.load(); err != nil {
+		return err
+	}
+	if o.CacheDir == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return fmt.Errorf("cache of streams: %w", err)
+		}
+		o.CacheDir = filepath.Join(dir, "stategauge", "streams")
+	}
+	if c.healthy > 0 {
+		o.Healthy = []score.HealthyRun{
+			{Every: 10 * time.Second, Batches: 6 * c.healthy}, {Every: time.Minute, Batches: c.healthy}, {Every: 15 * time.Minute, Batches: c.healthy},
+		}
+	}
+	if !c.quiet {
+		o.Say = func(format string, args ...any) { fmt.Fprintf(s.err, format+"\n", args...) }
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	r, err := score.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	if c.output == replay.FormatJSON {
+		return r.WriteJSON(s.out)
+	}
+	return r.WriteText(s.out)
+}
+
+// load reads the scenarios.
+func (c *scoreCommand) load() (out []score.Scenario, err error) {
+	names := c.scenarios
+	if len(names) == 0 {
+		if names, err = scenarioNames(); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range names {
+		file, data, err := findScenario(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, score.Scenario{Name: file, Data: data})
+	}
+	return out, nil
+}

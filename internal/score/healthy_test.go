@@ -1,0 +1,168 @@
+package score
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stategauge/stategauge/event"
+	"github.com/stategauge/stategauge/rules"
+)
+
+func donorForTest(t testing.TB) *donor {
+	t.Helper()
+	list := donorsOf("made", streamOf(always, always).lines)
+	if len(list) == 0 {
+		t.Fatal("no donor")
+	}
+	return list[0]
+}
+
+func TestDonorsAreSteadyRunsWithoutTheirWarmUp(t *testing.T) {
+	d := donorForTest(t)
+	if len(d.batches) != 280 || d.batches[0].ID != 1020 || d.slowMs < 2000 || d.slowMs > 2200 {
+		t.Errorf("%d batches from %d, %v ms", len(d.batches), d.batches[0].ID, d.slowMs)
+	}
+	if !d.fits(10_000) || d.fits(4000) {
+		t.Error("batches of two seconds fit into ten and not into four")
+	}
+	short := &stream{}
+	for n := range donorWarmUp + donorLeast - 1 {
+		short.lines = append(short.lines, line("q", n, 60e9, 50, 2000)...)
+	}
+	if got := donorsOf("short", short.lines); len(got) != 0 {
+		t.Error("a short run became a donor")
+	}
+}
+
+func TestHealthyBatchesAreInOrderAndEndInTime(t *testing.T) {
+	const every = 60_000
+	d := donorForTest(t)
+	q := newHealthyQuery(d, every, 0, 7)
+	last, runs := int64(-1), 0
+	for n := range int64(20_000) {
+		list := q.next(n)
+		for _, u := range list[:len(list)-1] {
+			if u.Outcome == event.OutcomeStarted {
+				runs++
+			}
+		}
+		u := list[len(list)-1]
+		b := u.Event.Batch
+		if b.ID != last+1 || b.Run != u.Event.Run || u.Outcome != event.OutcomeExecuted {
+			t.Fatalf("batch %d after %d", b.ID, last)
+		}
+		last = b.ID
+		if took := b.EndMs() - b.StartMs; took <= 0 || took > every {
+			t.Fatalf("batch %d takes %d ms", n, took)
+		}
+		if add, whole := b.Values[event.DurationAddBatch], b.Values[event.DurationTriggerExecution]; math.Abs(add-whole) > 1e-6 {
+			t.Fatalf("phases of batch %d do not add up any more: %v of %v", n, add, whole)
+		}
+	}
+	if want := 20_000.0 * every / dayMs / restartDays; float64(runs) < want/4 || float64(runs) > 4*want+2 {
+		t.Errorf("%d runs, want about %v", runs, want)
+	}
+	if d.batches[0].ID != 1020 || d.batches[0].Values[event.DurationAddBatch] > 2200 {
+		t.Error("the donor was changed")
+	}
+}
+
+func TestNoiseStaysRoundItsLevelAndIsNeverTheSameTwice(t *testing.T) {
+	for seed := range uint64(20) {
+		n := newNoise(rand.New(rand.NewPCG(seed, 1)))
+		m := newNoise(rand.New(rand.NewPCG(seed+100, 1)))
+		var times, loads []float64
+		same := 0
+		for i := range int64(1440) {
+			a, load := n.next(i * 60_000)
+			b, _ := m.next(i * 60_000)
+			times, loads = append(times, a), append(loads, load)
+			if a == b {
+				same++
+			}
+		}
+		slices.Sort(times)
+		slices.Sort(loads)
+		if mid := times[720]; mid < 0.6 || mid > 1.7 {
+			t.Errorf("seed %d: median factor %v", seed, mid)
+		}
+		if loads[0] < 0.3 || loads[1439] > 2 || same > 0 {
+			t.Errorf("seed %d: load from %v to %v, %d the same", seed, loads[0], loads[1439], same)
+		}
+	}
+}
+
+const trigger1 = `
+signals: {d: {of: query, value: duration_ms / 1000, unit: seconds}}
+groups:
+  - name: g
+    rules:
+      - {alert: Always, signal: d, above: {limit: 1ms}, labels: {severity: page, symptom: duration-rising}}
+`
+
+func TestWhatFiresOnHealthyQueriesIsCounted(t *testing.T) {
+	o := Options{FirstSeed: 5}.withDefaults()
+	pack := packOf(t, trigger1)
+	e, err := o.healthy(t.Context(), pack, HealthyRun{60e9, 1200}, []*donor{donorForTest(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.By["page"] < worldQueries || e.Rules["Always"] != e.By["page"] || e.Batches != 1200 {
+		t.Errorf("%+v", e)
+	}
+	if len(e.Peers) != len(peerNames) || e.PeerDays <= 0 {
+		t.Errorf("peers %v over %v days", e.Peers, e.PeerDays)
+	}
+}
+
+func TestWorldsAreMadeBySeedAlone(t *testing.T) {
+	count := func(family uint64) float64 {
+		w := newWorld(packOf(t, trigger1), []*donor{donorForTest(t)}, 60_000, family, 3)
+		sum := 0.0
+		for n := range int64(200) {
+			for _, q := range w.queries {
+				list := q.next(n)
+				ms, _ := list[len(list)-1].Event.Batch.DurationMs()
+				sum += ms
+			}
+		}
+		return sum
+	}
+	if a, b, c := count(1), count(1), count(2); a != b || a == c {
+		t.Errorf("%v, again %v, another family %v", a, b, c)
+	}
+}
+
+// BenchmarkHealthyBatch is what one healthy batch costs, made and judged.
+func BenchmarkHealthyBatch(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		pack *rules.Pack
+	}{{"made only", packOf(b, "groups: []")}, {"and judged by three rules", packOf(b, quickRules)}} {
+		b.Run(c.name, func(b *testing.B) {
+			w := newWorld(c.pack, []*donor{donorForTest(b)}, 60_000, 1, 1)
+			b.ReportAllocs()
+			b.ResetTimer()
+			w.run(b.Context(), int64(b.N/worldQueries+1))
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "batches/s")
+		})
+	}
+}
+
+func TestRecordedEventsBecomeDonorsToo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "events.ndjson")
+	if err := os.WriteFile(file, streamOf(always, always).lines, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := donorsIn(t.Context(), []string{file})
+	if err != nil || len(got) != 2 || got[0].name != "recorded" {
+		t.Errorf("%d donors, error %v", len(got), err)
+	}
+	if _, err := donorsIn(t.Context(), []string{"/nowhere/at/all"}); err == nil {
+		t.Error("a file that is not there is no error")
+	}
+}

@@ -1,0 +1,202 @@
+// Package score measures how far rules can be trusted. It plays scenarios with
+// known faults and asks which were found, named rightly, and how soon; and it
+// plays healthy queries, many of them cheaply made, and counts what fired all the
+// same. What users would write today in PromQL is judged on the same events.
+package score
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stategauge/stategauge/rules"
+	"github.com/stategauge/stategauge/simulator/scenario"
+)
+
+// Scenario is the text of one scenario.
+type Scenario struct {
+	Name string
+	Data []byte
+}
+
+// Options say what is scored and how much of it. A zero field means its default.
+type Options struct {
+	Rules     []rules.Source // rule files; required
+	Scenarios []Scenario
+	// Seeds is how many seeds each scenario is played with, from FirstSeed on; default
+	// 2 and 1. Rules are tuned on one family of seeds and reported on another.
+	Seeds     int
+	FirstSeed uint64
+	Batches   int64     // of each query; default the scenario's own
+	Sizes     []float64 // of the faults; default 1.2, 1.5 and 3
+	// Healthy is how many healthy batches are made and judged for each trigger.
+	Healthy []HealthyRun
+	// Recorded are files and folders with events of healthy queries that the simulator
+	// did not make; healthy batches are made of them too.
+	Recorded []string
+	// TradeOff asks for the curves over thresholds and holds, on as many healthy
+	// batches; 0 leaves them out.
+	TradeOff int64
+	CacheDir string // for the scenarios' streams; empty: none are kept
+	Fresh    bool   // play anew what is in the cache
+	Parallel int    // default the number of processors
+	// Say is told what is being done; nil: nobody. It may be called at any time from
+	// any goroutine.
+	Say func(format string, args ...any)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Seeds <= 0 {
+		o.Seeds = 2
+	}
+	if o.FirstSeed == 0 {
+		o.FirstSeed = 1
+	}
+	if len(o.Sizes) == 0 {
+		o.Sizes = []float64{1.2, 1.5, 3}
+	}
+	if o.Parallel <= 0 {
+		o.Parallel = runtime.GOMAXPROCS(0)
+	}
+	if o.Say == nil {
+		o.Say = func(string, ...any) {}
+	}
+	return o
+}
+
+// Run scores. The report is complete unless the error says otherwise.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	o = o.withDefaults()
+	pack, err := rules.Load(o.Rules...)
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	r := &Report{Rules: pack.Len(), Seeds: o.Seeds, FirstSeed: o.FirstSeed, Batches: o.Batches}
+	began := time.Now()
+	plays, err := o.plays(ctx, pack)
+	r.addPlays(plays)
+	if err != nil {
+		return r, err
+	}
+	recorded, err := donorsIn(ctx, o.Recorded)
+	if err != nil {
+		return r, fmt.Errorf("recorded events: %w", err)
+	}
+	sources := append(donors(plays), recorded...)
+	r.Donors, r.Recorded = len(sources), len(recorded)
+	for _, h := range o.Healthy {
+		e, err := o.healthy(ctx, pack, h, sources)
+		if err != nil {
+			return r, err
+		}
+		r.Healthy = append(r.Healthy, e)
+		r.addPeers(e)
+	}
+	if o.TradeOff > 0 {
+		if r.TradeOff, err = o.tradeOff(ctx, plays, sources); err != nil {
+			return r, err
+		}
+	}
+	r.finish()
+	r.Seconds = time.Since(began).Seconds()
+	return r, nil
+}
+
+// play is one scenario at one size and seed, and what came of it.
+type play struct {
+	scenario *scenario.Scenario
+	size     float64 // 0: the scenario's own
+	seed     uint64
+	load     func(ctx context.Context) (*stream, error)
+	stream   *stream // kept where it is needed again and cannot be loaded quickly
+	done     bool
+	result   result
+}
+
+// plays plays every scenario at every size and seed.
+func (o *Options) plays(ctx context.Context, pack *rules.Pack) ([]*play, error) {
+	jobs, err := o.jobs()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := newCache(o.CacheDir, o.Fresh)
+	if err != nil {
+		return nil, err
+	}
+	err = each(ctx, o.Parallel, len(jobs), func(i int) error {
+		p := jobs[i]
+		p.load = func(ctx context.Context) (*stream, error) { return cache.stream(ctx, p, o.Batches) }
+		s, err := p.load(ctx)
+		if err != nil {
+			return fmt.Errorf("scenario %s, seed %d: %w", p.scenario.Name, p.seed, err)
+		}
+		if p.donates(o.FirstSeed) || cache.dir == "" && o.TradeOff > 0 {
+			p.stream = s
+		}
+		p.result, err = judge(pack, s, p.scenario)
+		p.done = err == nil
+		o.Say("scenario %d of %d: %s, size %v, seed %d", i+1, len(jobs), p.scenario.Name, p.size, p.seed)
+		return err
+	})
+	return jobs, err
+}
+
+// donates reports whether healthy batches are made of the play.
+func (p *play) donates(firstSeed uint64) bool { return p.scenario.Healthy && p.seed == firstSeed }
+
+// jobs lists what is played. A scenario without a fault that can be scaled is
+// played at its own size only.
+func (o *Options) jobs() ([]*play, error) {
+	var out []*play
+	for _, s := range o.Scenarios {
+		sc, err := scenario.Load(s.Name, s.Data)
+		if err != nil {
+			return nil, err
+		}
+		sizes := o.Sizes
+		if !slices.ContainsFunc(sc.Faults, func(f scenario.Fault) bool { return !f.Fixed }) {
+			sizes = []float64{0}
+		}
+		for _, size := range sizes {
+			for k := range o.Seeds {
+				out = append(out, &play{scenario: sc, size: size, seed: o.FirstSeed + uint64(k)})
+			}
+		}
+	}
+	return out, nil
+}
+
+// each calls f for 0 to n-1 on several goroutines and returns the errors, joined.
+// After the first one, and after the end of ctx, no further call begins.
+func each(ctx context.Context, parallel, n int, f func(i int) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	next := make(chan int)
+	for range min(parallel, n) {
+		wg.Go(func() {
+			for i := range next {
+				if errs[i] = f(i); errs[i] != nil {
+					stop()
+				}
+			}
+		})
+	}
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,133 @@
+package score
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/stategauge/stategauge/rules"
+)
+
+// TradeOffRow is a point of the curve from caution to speed: what the pack finds,
+// how soon, and what it fires on healthy queries, with all thresholds and holds of its
+// rules scaled.
+type TradeOffRow struct {
+	Threshold float64 `json:"threshold"` // what every `by` is multiplied with
+	Hold      float64 `json:"hold"`      // what every `for` is multiplied with
+	Expected  int     `json:"expected"`
+	Found     int     `json:"found"`
+	Right     int     `json:"right"`
+	Delay     float64 `json:"delay_batches"`
+	QueryDays float64 `json:"query_days"`
+	// Pages and Tickets on healthy queries, and the bounds of their rates per 1,000
+	// query-days.
+	Pages       int     `json:"pages"`
+	Tickets     int     `json:"tickets"`
+	PageBound   float64 `json:"page_bound"`
+	TicketBound float64 `json:"ticket_bound"`
+}
+
+// tradeOffPoints are thresholds and holds; the pack as it is stands among them.
+var tradeOffPoints = [][2]float64{{0.6, 1}, {0.8, 1}, {1, 0.25}, {1, 0.5}, {1, 1}, {1, 2}, {1.4, 1}, {2, 1}}
+
+// tradeOff judges everything again under other thresholds and holds.
+func (o *Options) tradeOff(ctx context.Context, plays []*play, sources []*donor) (out []TradeOffRow, err error) {
+	for _, p := range tradeOffPoints {
+		row, err := o.tradeOffRow(ctx, p[0], p[1], plays, sources)
+		if err != nil {
+			return out, fmt.Errorf("thresholds x%v, holds x%v: %w", p[0], p[1], err)
+		}
+		out = append(out, row)
+		o.Say("trade-off: thresholds x%v, holds x%v", p[0], p[1])
+	}
+	return out, nil
+}
+
+func (o *Options) tradeOffRow(ctx context.Context, by, hold float64, plays []*play, sources []*donor) (TradeOffRow, error) {
+	row := TradeOffRow{Threshold: by, Hold: hold}
+	var scaled []rules.Source
+	for _, s := range o.Rules {
+		scaled = append(scaled, rules.Source{Name: s.Name, Data: scaleRules(s.Data, by, hold)})
+	}
+	pack, err := rules.Load(scaled...)
+	if err != nil {
+		return row, err
+	}
+	results := make([]result, len(plays))
+	err = each(ctx, o.Parallel, len(plays), func(i int) error {
+		p := plays[i]
+		if p.scenario.Healthy {
+			return nil
+		}
+		s := p.stream
+		if s == nil {
+			var err error
+			if s, err = p.load(ctx); err != nil {
+				return err
+			}
+		}
+		var err error
+		results[i], err = judge(pack, s, p.scenario)
+		return err
+	})
+	if err != nil {
+		return row, err
+	}
+	row.addFaults(results)
+	e, err := o.healthy(ctx, pack, HealthyRun{Every: time.Minute, Batches: o.TradeOff}, sources)
+	row.QueryDays, row.Pages, row.Tickets = e.QueryDays, e.By["page"], e.By["ticket"]
+	_, row.PageBound = e.Rate("page")
+	_, row.TicketBound = e.Rate("ticket")
+	return row, err
+}
+
+func (row *TradeOffRow) addFaults(results []result) {
+	var s SizeRow
+	var all []int64
+	for i := range results {
+		s.add(&results[i])
+		for _, e := range results[i].Expected {
+			if e.Found && !e.CannotTell {
+				all = append(all, e.Delay)
+			}
+		}
+	}
+	row.Expected, row.Found, row.Right, row.Delay = s.Expected, s.Found, s.Right, median(all)
+}
+
+var (
+	ruleBy  = regexp.MustCompile(`\bby: (\d+(?:\.\d+)?)%`)
+	ruleFor = regexp.MustCompile(`(?m)(^\s+for: |[{,] for: )([^,}\n#]+)`)
+	batches = regexp.MustCompile(`(\d+)( batch)`)
+	minutes = regexp.MustCompile(`(\d+)(m|h|s)\b`)
+)
+
+// scaleRules multiplies every relative threshold and every hold in a rule file.
+func scaleRules(data []byte, by, hold float64) []byte {
+	text := ruleBy.ReplaceAllStringFunc(string(data), func(m string) string {
+		v, _ := strconv.ParseFloat(ruleBy.FindStringSubmatch(m)[1], 64)
+		return "by: " + strconv.FormatFloat(v*by, 'f', -1, 64) + "%"
+	})
+	return []byte(ruleFor.ReplaceAllStringFunc(text, func(m string) string {
+		p := ruleFor.FindStringSubmatch(m)
+		return p[1] + scaleExtent(p[2], hold)
+	}))
+}
+
+// scaleExtent multiplies both parts of "20 batches and 30m".
+func scaleExtent(text string, by float64) string {
+	text = batches.ReplaceAllStringFunc(text, func(m string) string {
+		p := batches.FindStringSubmatch(m)
+		n, _ := strconv.Atoi(p[1])
+		return strconv.Itoa(max(1, int(float64(n)*by+0.5))) + p[2]
+	})
+	return minutes.ReplaceAllStringFunc(text, func(m string) string {
+		d, err := time.ParseDuration(m)
+		if err != nil {
+			return m
+		}
+		return strconv.Itoa(max(1, int(d.Seconds()*by+0.5))) + "s"
+	})
+}
