@@ -3,6 +3,7 @@ package compose
 import (
 	"encoding"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,8 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stategauge/stategauge/configs"
 	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/internal/app"
+	"github.com/stategauge/stategauge/internal/replay"
 	"github.com/stategauge/stategauge/rules"
 )
 
@@ -98,7 +101,20 @@ func TestExamplesInTheDocumentationAreValid(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	anyRules := replay.CaseOptions{
+		Rules: func([]string) (*rules.Pack, error) { return app.LoadRules(nil) },
+		Scenario: func(name string) (string, []byte, error) {
+			data, err := fs.ReadFile(configs.Scenarios(), name+".yml")
+			return name, data, err
+		},
+	}
 	for _, text := range yamlBlocks(t, "docs", "rules.md") {
+		if strings.HasPrefix(text, "rule_files:") {
+			if err := replay.CheckCases("docs/rules.md", []byte(text), anyRules); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
 		if err := rules.Check("docs/rules.md", []byte(text)); err != nil {
 			t.Error(err)
 		}

@@ -86,23 +86,8 @@ type CaseResult struct {
 // RunCases runs the tests of one file, which is called name in messages. The error
 // is about the file or what it names; failed tests are no error.
 func RunCases(ctx context.Context, name string, data []byte, o CaseOptions) ([]CaseResult, error) {
-	f := &caseFile{}
-	pos, err := strictyaml.DecodeAt(name, data, f)
+	f, pack, pos, err := loadCases(name, data, o)
 	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Dir(name)
-	for i := range f.RuleFiles {
-		f.RuleFiles[i] = beside(dir, f.RuleFiles[i])
-	}
-	if len(f.RuleFiles) == 0 {
-		f.RuleFiles = o.RuleFiles
-	}
-	pack, err := o.Rules(f.RuleFiles)
-	if err != nil {
-		return nil, fmt.Errorf("rules: %w", err)
-	}
-	if err := f.prepare(pos, dir, pack, o); err != nil {
 		return nil, err
 	}
 	var out []CaseResult
@@ -114,6 +99,32 @@ func RunCases(ctx context.Context, name string, data []byte, o CaseOptions) ([]C
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+// CheckCases finds every fault of a test file without running it.
+func CheckCases(name string, data []byte, o CaseOptions) error {
+	_, _, _, err := loadCases(name, data, o)
+	return err
+}
+
+func loadCases(name string, data []byte, o CaseOptions) (*caseFile, *rules.Pack, *strictyaml.Positions, error) {
+	f := &caseFile{}
+	pos, err := strictyaml.DecodeAt(name, data, f)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	dir := filepath.Dir(name)
+	for i := range f.RuleFiles {
+		f.RuleFiles[i] = beside(dir, f.RuleFiles[i])
+	}
+	if len(f.RuleFiles) == 0 {
+		f.RuleFiles = o.RuleFiles
+	}
+	pack, err := o.Rules(f.RuleFiles)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("rules: %w", err)
+	}
+	return f, pack, pos, f.prepare(pos, dir, pack, o)
 }
 
 func beside(dir, path string) string {
