@@ -266,7 +266,7 @@ func (l *Lines) Play(data []byte) (err error) {
 
 // wordsOf are the symptoms, alert names and severities that a pack can fire.
 func wordsOf(p *rules.Pack) []string {
-	out := []string{others}
+	out := []string{others, page, ticket, info}
 	st := rules.New(p, rules.Options{}).Status(false)
 	for _, g := range st.Groups {
 		for i := range g.Rules {
