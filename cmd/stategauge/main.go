@@ -46,7 +46,9 @@ func run(args []string, s streams) int {
 		}
 	})
 	app.Version(version.Print("stategauge"))
-	commands := []command{newServe(app), newSimulate(app), newDiagnose(app), newBacktest(app), newTestRules(app), newScore(app), newVersion(app)}
+	commands := []command{
+		newServe(app), newDemo(app), newSimulate(app), newDiagnose(app), newBacktest(app), newTestRules(app), newScore(app), newVersion(app),
+	}
 	commands = append(commands, newChecks(app)...)
 	chosen, err := app.Parse(args)
 	if exit >= 0 {

@@ -1,29 +1,30 @@
 package app
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 
 	promconfig "github.com/prometheus/common/config"
 
-	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/rules"
 	"github.com/stategauge/stategauge/rules/notify"
 )
 
-// notify hands alerts to the delivery. Pending ones, those that the alert of their
-// cause speaks for, and those of muted queries concern nobody. It never blocks.
-func (a *App) notify(alerts []rules.Alert) {
-	o, now := a.overrides.Load(), a.opts.Now()
-	out := make([]rules.Alert, 0, len(alerts))
-	for i := range alerts {
-		if alerts[i].State == rules.Pending || alerts[i].InhibitedBy != "" || o.muted(queryOfAlert(&alerts[i]), now) {
-			continue
-		}
-		out = append(out, alerts[i])
-	}
-	if len(out) > 0 {
-		a.notifier.Notify(a.ctx, a.decorate(out))
+// deliver hands alerts that changed their state to the delivery. It never blocks.
+func (a *App) deliver(alerts []rules.Alert) {
+	a.send(a.delivery.changed(a.decorate(alerts), a.overrides.Load(), a.opts.Now()))
+}
+
+// deliverAll hands every live alert to the delivery, which brings the Alertmanagers
+// in line with them. alerts come back as they were sent: with all labels.
+func (a *App) deliverAll(alerts []rules.Alert) {
+	a.send(a.delivery.all(a.decorate(alerts), a.overrides.Load(), a.opts.Now()))
+}
+
+func (a *App) send(alerts []rules.Alert) {
+	if len(alerts) > 0 {
+		a.notifier.Notify(a.ctx, alerts)
 	}
 }
 
@@ -41,13 +42,6 @@ func (a *App) decorate(alerts []rules.Alert) []rules.Alert {
 	return alerts
 }
 
-func queryOfAlert(al *rules.Alert) event.QueryRef {
-	return event.QueryRef{
-		ID: event.QueryID(al.Labels.Get("query_id")), Name: al.Labels.Get("query_name"),
-		Application: al.Labels.Get("application"),
-	}
-}
-
 // withLabels returns l with the extra labels; what l says counts.
 func withLabels(l rules.Labels, extra map[string]string) rules.Labels {
 	out := slices.Clone(l)
@@ -56,7 +50,7 @@ func withLabels(l rules.Labels, extra map[string]string) rules.Labels {
 			out = append(out, rules.Label{Name: name, Value: value})
 		}
 	}
-	slices.SortFunc(out, func(a, b rules.Label) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, byName)
 	return out
 }
 
@@ -82,12 +76,16 @@ func targets(c *Config) []notify.Target {
 
 // generatorURL is the page that an alert links to, empty where the configuration
 // does not say how people reach this daemon.
-func (a *App) generatorURL(*rules.Alert) string {
+func (a *App) generatorURL(al *rules.Alert) string {
 	external := a.config.Load().Alerting.ExternalURL
 	if external == "" {
 		return ""
 	}
-	return strings.TrimRight(external, "/") + "/api/v1/rules"
+	link := strings.TrimRight(external, "/") + "/"
+	if id := al.Labels.Get("query_id"); id != "" {
+		link += "?" + url.Values{"query": {id}}.Encode()
+	}
+	return link
 }
 
 func targetOf(c *AlertmanagerConfig) notify.Target {

@@ -42,6 +42,7 @@ type App struct {
 	exporter *exporter.Exporter
 	judge    *judge
 	trends   *trends
+	delivery *delivery
 	commit   Commit
 
 	http        atomic.Pointer[httpsource.Source]
@@ -103,7 +104,8 @@ func (a *App) build(conf *Config, pack *rules.Pack) error {
 	a.buildShards(conf)
 	a.intake = newIntake(conf.Intake.QueueEvents, len(a.shards.all))
 	a.judge = newJudge(a, pack, a.engineOptions(conf), conf.Intake.RulesQueue)
-	a.trends = newTrends(a.exporter)
+	a.trends = newTrends(a.exporter, a.registry)
+	a.delivery = newDelivery(conf.Alerting.HoldOlderThan.Std())
 	if err := a.buildSources(conf); err != nil {
 		return err
 	}

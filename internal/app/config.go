@@ -80,6 +80,9 @@ type AlertingConfig struct {
 	Timeout       strictyaml.Duration  `yaml:"timeout"`      // of one request to an Alertmanager
 	ExternalURL   string               `yaml:"external_url"` // this daemon as people reach it, for links in alerts
 	QueueAlerts   int                  `yaml:"queue_alerts"` // alert states waiting for each Alertmanager
+	// HoldOlderThan keeps alerts that rest on older events back until the events have
+	// caught up; 0 holds none.
+	HoldOlderThan strictyaml.Duration `yaml:"hold_older_than"`
 }
 
 // AlertmanagerConfig is one Alertmanager. List every member of a cluster.
@@ -113,8 +116,16 @@ type QueryOverride struct {
 	Match    string              `yaml:"match"`   // query name or id, with * and ?
 	Trigger  string              `yaml:"trigger"` // interval, default, available_now, once, real_time or continuous
 	Interval strictyaml.Duration `yaml:"interval"`
-	Labels   map[string]string   `yaml:"labels"` // added to the query's alerts: owner, team, ...
+	Owner    string              `yaml:"owner"`  // becomes the label owner of the query's alerts
+	Labels   map[string]string   `yaml:"labels"` // added to the query's alerts: team, tier, ...
 	Mute     Time                `yaml:"mute_until"`
+	// What rules want to know and no event says: how old the newest row may be, what
+	// one executor may hold of state in memory and on its disk, and that people are
+	// to be woken for the query.
+	Freshness   strictyaml.Duration `yaml:"freshness"`
+	MemoryLimit strictyaml.Bytes    `yaml:"memory_limit"`
+	DiskLimit   strictyaml.Bytes    `yaml:"disk_limit"`
+	Critical    *bool               `yaml:"critical"`
 }
 
 // DefaultConfig returns the configuration that holds where the file is silent.
@@ -130,7 +141,7 @@ func DefaultConfig() Config {
 			RetireEnded:     strictyaml.Duration(time.Hour), RetireSilent: strictyaml.Duration(25 * time.Hour),
 			RetireTroubled: strictyaml.Duration(7 * 24 * time.Hour),
 		},
-		Alerting: AlertingConfig{ResendDelay: strictyaml.Duration(time.Minute), Timeout: strictyaml.Duration(10 * time.Second), QueueAlerts: 10000},
+		Alerting: AlertingConfig{ResendDelay: strictyaml.Duration(time.Minute), Timeout: strictyaml.Duration(10 * time.Second), QueueAlerts: 10000, HoldOlderThan: strictyaml.Duration(time.Hour)},
 		Export: ExportConfig{
 			Series: 2000000, SeriesPerQuery: 5000, UnknownKeys: 200, LabelBytes: 256,
 			GaugeStaleness: strictyaml.Duration(24 * time.Hour),

@@ -112,7 +112,7 @@ func (e *entry) copyFrom(u *event.Update) {
 // run judges until ctx ends, then judges what is still queued.
 func (j *judge) run(ctx context.Context) {
 	defer close(j.done)
-	tick := time.NewTicker(j.app.opts.JudgeEvery)
+	tick := time.NewTicker(j.app.opts.real(j.app.opts.JudgeEvery))
 	defer tick.Stop()
 	for {
 		select {
@@ -164,8 +164,8 @@ func (j *judge) tick() {
 	j.verdicts = j.engine.Tick(j.app.opts.Now().UnixMilli(), j.verdicts[:0])
 	j.act(j.verdicts)
 	j.alerts = j.engine.Alerts(j.alerts[:0])
-	j.app.notify(j.alerts)
-	j.app.trends.refresh(j.engine, j.alerts)
+	j.app.deliverAll(j.alerts)
+	j.app.showTrends(j.alerts)
 }
 
 // act passes on what the engine said: alerts that changed go out at once, the
@@ -178,11 +178,14 @@ func (j *judge) act(verdicts []rules.Verdict) {
 		if v.Alert == nil {
 			continue
 		}
+		if j.app.opts.OnAlert != nil {
+			j.app.opts.OnAlert(v)
+		}
 		j.app.log.Info("alert changed its state", "state", v.Alert.State.String(), "alert", v.Rule, "query", v.Query.Label(), "was", v.Was.String(), "reason", v.Alert.Reason)
 		j.alerts = append(j.alerts, *v.Alert)
 	}
 	if len(j.alerts) > 0 {
-		j.app.notify(j.alerts)
+		j.app.deliver(j.alerts)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/stategauge/stategauge/rules"
 )
 
 // Options is what the command line decides, and what tests replace.
@@ -24,6 +26,21 @@ type Options struct {
 	TrackEvery   time.Duration // how often queries are looked at for silence
 	JudgeEvery   time.Duration // how often rules are looked at without an event
 	StopDeadline time.Duration // how long Stop may take
+
+	// Speed is how many times faster than real time Now runs; 0 is 1. TrackEvery and
+	// JudgeEvery are times of Now.
+	Speed float64
+	// OnAlert is told of each alert that changed its state, on the goroutine that
+	// judges; nil: nobody is. The verdict is the engine's again when it returns.
+	OnAlert func(*rules.Verdict)
+}
+
+// real is how long a time of Now takes.
+func (o *Options) real(d time.Duration) time.Duration {
+	if o.Speed <= 0 {
+		return d
+	}
+	return max(time.Millisecond, time.Duration(float64(d)/o.Speed))
 }
 
 // DefaultOptions returns options for a daemon on this machine.
@@ -47,6 +64,7 @@ func (o *Options) Validate() error {
 	must(o.Now != nil, "now must be set")
 	must(o.Web != nil && (o.Web.WebSystemdSocket != nil && *o.Web.WebSystemdSocket || o.Web.WebListenAddresses != nil && len(*o.Web.WebListenAddresses) > 0), "web must have a listen address")
 	must(o.Shards > 0, "shards (%d) must be at least 1", o.Shards)
+	must(o.Speed >= 0, "speed (%g) must not be negative", o.Speed)
 	for _, d := range []struct {
 		name string
 		is   time.Duration

@@ -1,11 +1,13 @@
 package app
 
 import (
+	"maps"
 	"math"
 	"path"
 	"time"
 
 	"github.com/stategauge/stategauge/event"
+	"github.com/stategauge/stategauge/rules"
 )
 
 // overrides answers what the configuration says about single queries. It is
@@ -47,11 +49,32 @@ func (o *overrides) trigger(q event.QueryRef) (kind event.TriggerKind, intervalM
 func (o *overrides) labels(q event.QueryRef) map[string]string {
 	var out map[string]string
 	o.find(q, func(c *QueryOverride) {
-		for k, v := range c.Labels {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[k] = v
+		if out == nil && (c.Owner != "" || len(c.Labels) > 0) {
+			out = map[string]string{}
+		}
+		if c.Owner != "" {
+			out["owner"] = c.Owner
+		}
+		maps.Copy(out, c.Labels)
+	})
+	return out
+}
+
+// facts returns what rules want to know of a query; of each fact the last override
+// that names it counts.
+func (o *overrides) facts(q event.QueryRef) (out rules.Override) {
+	o.find(q, func(c *QueryOverride) {
+		if c.Freshness > 0 {
+			out.FreshnessMs = float64(c.Freshness.Std().Milliseconds())
+		}
+		if c.MemoryLimit > 0 {
+			out.MemoryLimitBytes = float64(c.MemoryLimit)
+		}
+		if c.DiskLimit > 0 {
+			out.DiskLimitBytes = float64(c.DiskLimit)
+		}
+		if c.Critical != nil {
+			out.Critical = *c.Critical
 		}
 	})
 	return out

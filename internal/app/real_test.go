@@ -263,7 +263,7 @@ func play(t testing.TB, a *App, s *stream, n int) {
 
 func TestAlertmanagerReceivesHoldsAndResolvesACommitSyncAlert(t *testing.T) {
 	am := runAlertmanager(t)
-	a := start(t, withConfig(t, testOptions(t), fmt.Sprintf("alerting:\n  alertmanagers: [{url: \"http://%s\"}]\nqueries:\n  - {match: \"orders_*\", labels: {owner: orders}}\n", am)))
+	a := start(t, withConfig(t, testOptions(t), fmt.Sprintf("alerting:\n  hold_older_than: 0s\n  alertmanagers: [{url: \"http://%s\"}]\nqueries:\n  - {match: \"orders_*\", labels: {owner: orders}}\n", am)))
 	s := newStream(1)
 	s.operators, s.stepMs = 1, 60_000
 	play(t, a, s, 400)

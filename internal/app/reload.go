@@ -52,7 +52,10 @@ func (a *App) tryReload() error {
 	}
 	a.config.Store(&conf)
 	a.overrides.Store(&overrides{conf.Queries})
-	a.judge.ask(func() { a.judge.reload(pack) })
+	a.judge.ask(func() {
+		a.delivery.holdOlderThan = conf.Alerting.HoldOlderThan.Std()
+		a.judge.reload(pack)
+	})
 	a.ask(func(s *shard) { s.tracker.Reconfigure(a.overrides.Load().trigger) })
 	next.put(a)
 	a.warnFixed(old, &conf)
@@ -71,7 +74,7 @@ func (a *App) reloadTargets(old, conf *Config) error {
 // warnFixed names what changed and waits for the next start.
 func (a *App) warnFixed(old, conf *Config) {
 	was, is := old.Alerting, conf.Alerting
-	was.Alertmanagers, is.Alertmanagers, was.ExternalURL, is.ExternalURL = nil, nil, "", ""
+	was.Alertmanagers, was.ExternalURL, was.HoldOlderThan = is.Alertmanagers, is.ExternalURL, is.HoldOlderThan
 	for _, section := range []struct {
 		name string
 		same bool

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-
-	"github.com/prometheus/common/version"
 )
 
 // routes is everything the daemon answers.
@@ -58,24 +56,6 @@ func (a *App) serveReload(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, "reloaded")
-}
-
-const home = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>stategauge</title></head>
-<body><h1>stategauge</h1><p>%s</p>
-<ul>
-<li><a href="metrics">metrics</a></li>
-<li><a href="api/v1/queries">queries</a></li>
-<li><a href="api/v1/rules">rules</a></li>
-<li><a href="api/v1/alerts">alerts</a></li>
-<li><a href="-/healthy">health</a></li>
-</ul>
-<p>Events come in by POST to api/v1/events.</p></body></html>
-`
-
-func (a *App) serveHome(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprintf(w, home, version.Info())
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {

@@ -49,7 +49,7 @@ func (s *shards) of(id event.QueryID) int {
 // run works on jobs until jobs is closed, and looks at the tracker's clock now
 // and then.
 func (a *App) runShard(s *shard) {
-	tick := time.NewTicker(a.opts.TrackEvery)
+	tick := time.NewTicker(a.opts.real(a.opts.TrackEvery))
 	defer tick.Stop()
 	for {
 		select {

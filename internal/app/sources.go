@@ -9,6 +9,7 @@ import (
 	"github.com/stategauge/stategauge/collector/httpsource"
 	"github.com/stategauge/stategauge/collector/kafkasource"
 	"github.com/stategauge/stategauge/collector/track"
+	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/exporter"
 	"github.com/stategauge/stategauge/rules"
 )
@@ -48,7 +49,7 @@ func (a *App) trackerConfig(c *Config) track.Config {
 func (a *App) engineOptions(c *Config) rules.Options {
 	return rules.Options{
 		MaxQueries: c.Intake.Queries, TickMs: a.opts.JudgeEvery.Milliseconds(),
-		Metrics: rules.NewMetrics(a.registry),
+		Metrics: rules.NewMetrics(a.registry), Override: func(q event.QueryRef) rules.Override { return a.overrides.Load().facts(q) },
 	}
 }
 

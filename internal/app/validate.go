@@ -173,6 +173,7 @@ func (v *validator) alerting(c *AlertingConfig) {
 	v.must(c.ResendDelay > 0, "alerting.resend_delay", "resend_delay must be more than 0")
 	v.must(c.Timeout > 0, "alerting.timeout", "timeout must be more than 0")
 	v.must(c.QueueAlerts > 0, "alerting.queue_alerts", "queue_alerts (%d) must be more than 0", c.QueueAlerts)
+	v.must(c.HoldOlderThan >= 0, "alerting.hold_older_than", "hold_older_than must not be negative")
 	if c.ExternalURL != "" {
 		v.must(isHTTPURL(c.ExternalURL) == nil, "alerting.external_url", "external_url (%q) must be an http or https URL", c.ExternalURL)
 	}
@@ -264,6 +265,14 @@ func (v *validator) query(q *QueryOverride, at string) {
 	v.must(q.Interval == 0 || q.Trigger == "interval" || q.Trigger == "", at+".interval", "interval goes with trigger: interval")
 	for name := range q.Labels {
 		v.labelName(name, at+".labels."+name)
+	}
+	_, both := q.Labels["owner"]
+	v.must(q.Owner == "" || !both, at+".owner", "owner is set here and in labels")
+	for _, n := range []struct {
+		key string
+		is  int64
+	}{{"freshness", int64(q.Freshness)}, {"memory_limit", int64(q.MemoryLimit)}, {"disk_limit", int64(q.DiskLimit)}} {
+		v.must(n.is >= 0, at+"."+n.key, "%s must not be negative", n.key)
 	}
 }
 
