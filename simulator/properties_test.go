@@ -22,7 +22,7 @@ func generated(t testing.TB, n uint64) *scenario.Scenario {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("description: drawn\nspark_version: %s\nbatches: 25\nquery:", v)
-	line("  trigger: {%s}", pick(r, "interval: 5s", "interval: 30s", "default: true", "available_now: 10m"))
+	line("  trigger: {%s}", pick(r, "interval: 5s", "interval: 30s", "default: true", "available_now: 1m"))
 	line("  watermark_delay: %s", pick(r, "0s", "10s", "2m"))
 	op := drawOperator(r, v)
 	line("  operators:\n%s", op)
