@@ -27,6 +27,7 @@ type dailyCycle struct {
 	hour  int64 // the open one, since 1970
 	sum   float64
 	n     int
+	last  float64 // mean of the hour before
 }
 
 func (d *dailyCycle) push(p trend.Point) {
@@ -37,9 +38,12 @@ func (d *dailyCycle) push(p trend.Point) {
 		d.close()
 		d.hour = hour
 	}
-	v := p.Value
+	v, usual := p.Value, d.last
 	if d.n > 0 {
-		v = min(v, wildest*d.sum/float64(d.n))
+		usual = d.sum / float64(d.n)
+	}
+	if usual > 0 {
+		v = min(v, wildest*usual)
 	}
 	d.sum += v
 	d.n++
@@ -55,6 +59,7 @@ func (d *dailyCycle) close() {
 		d.level[h] = mean
 	}
 	d.level[h] += dayWeight * (mean - d.level[h])
+	d.last = float64(mean)
 	d.days[h] = min(d.days[h]+1, math.MaxUint8-1)
 	d.sum, d.n = 0, 0
 }

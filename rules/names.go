@@ -91,7 +91,7 @@ func count(n int32) float64 {
 
 // summed is an operator's own figure, and for a query the sum over its operators.
 func summed(id event.MetricID) leaf {
-	return leaf{metric: noMetric, either: true, eval: func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+	return leaf{metric: noMetric, either: true, eval: func(v *event.Vector, b *event.Batch, o *event.Operator, _ *Facts) float64 {
 		if o != nil {
 			return v[id]
 		}

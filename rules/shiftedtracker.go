@@ -189,11 +189,11 @@ func (t *shiftedTracker) holds(f *Judgement) bool {
 		return false
 	}
 	from, _ := t.recent.start(t.d.spec.Recent)
-	if now, half := t.now(from), f.Start+f.Rise/2; t.d.falling {
+	now, half := t.now(from), f.Start+f.Rise/2
+	if t.d.falling {
 		return now < half
-	} else {
-		return now > half
 	}
+	return now > half
 }
 
 // now is the median of the newest batches.
