@@ -48,7 +48,6 @@ type Model struct {
 	StoreOpen     time.Duration // opening a database, without its files
 	FlushBase     time.Duration // of a flush, whatever its size
 	TaskLaunch    time.Duration // from the scheduler's decision to the task's first row
-	Dispatch      time.Duration // between two launches by the driver, one after another
 	PlanBase      time.Duration
 	PlanOperator  time.Duration
 	MemoryBytes   float64       // heap of the executor, for garbage collection
@@ -80,7 +79,7 @@ func DefaultModel() Model {
 		CoreSpeed: 1, Row: 1500, ReadRow: us, ShuffleRow: 800, SinkRow: us,
 		Get: 2 * us, Put: 1500, ScanStep: 700, BatchWrite: us, Replay: 2500, HeapOp: 400,
 		SSTByte: 6 * us, ZipByte: 20 * us, StoreOpen: 6 * ms, FlushBase: 2 * ms,
-		TaskLaunch: 6 * ms, Dispatch: 300 * us, PlanBase: 20 * ms, PlanOperator: 12 * ms,
+		TaskLaunch: 6 * ms, PlanBase: 20 * ms, PlanOperator: 12 * ms,
 		MemoryBytes: 8 << 30, GCByte: 100 * us, GCWorstFactor: 30,
 	}
 }

@@ -57,16 +57,25 @@ func play(t *testing.T, noise Noise, seed uint64, count int) []float64 {
 		for _, e := range executors {
 			e.SetBatch(b, now, Normal())
 		}
-		var tasks []Task
+		var cores [4][2]time.Duration
 		for p := range 16 {
 			e := executors[p%4]
 			e.SetTask(0, p)
 			took := e.End(StepSchedule, 0, Work{}) + e.End(StepGet, 0, Work{Ops: 2000}) +
 				e.End(StepCode, 0, Work{Rows: 2000}) + e.End(StepFlush, 0, Work{BytesOut: 2e5, Files: 1}) +
 				e.End(StepUpload, 0, Work{Requests: 3, RemoteOut: 3e5})
-			tasks = append(tasks, Task{Executor: p % 4, Took: took})
+			c := &cores[p%4]
+			first := 0
+			if c[1] < c[0] {
+				first = 1
+			}
+			c[first] += took
 		}
-		sum += Schedule(tasks, 4, 2, DefaultModel().Dispatch, nil).Took
+		var last time.Duration
+		for _, c := range cores {
+			last = max(last, c[0], c[1])
+		}
+		sum += last
 		out = append(out, sum.Seconds())
 	}
 	return out
