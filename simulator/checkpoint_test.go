@@ -115,7 +115,7 @@ func TestAnAbandonedCheckpointOpensAgain(t *testing.T) {
 	text := replaced(replaced(stateful, "VERSION", "4.0"), "CHANGELOG", "true")
 	sc := parse(t, replaced(text, "FAULT", "executor-lost"))
 	fs := vfs.NewCrashableMem()
-	s := start(t, sc, Options{Seed: 8, FS: fs, Dir: "kept"})
+	s := start(t, sc, Options{Seed: 8, FS: fs, Dir: "/kept"})
 	for n := 0; ; n++ {
 		if _, err := s.Next(); errors.Is(err, io.EOF) {
 			break
@@ -126,7 +126,7 @@ func TestAnAbandonedCheckpointOpensAgain(t *testing.T) {
 			continue
 		}
 		left := fs.CrashClone(vfs.CrashCloneCfg{})
-		again, err := New(sc, Options{Seed: 8, FS: left, Dir: "kept", Batches: 2})
+		again, err := New(sc, Options{Seed: 8, FS: left, Dir: "/kept", Batches: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
