@@ -21,7 +21,7 @@ func newChecks(root *kingpin.Application) []command {
 	config.Arg("file", "Configuration file.").Required().StringsVar(&config.files)
 	rules := &checkCommand{CmdClause: check.Command("rules", "Check rule files."), check: checkRules}
 	rules.Arg("file", "Rule file.").Required().StringsVar(&rules.files)
-	return []command{config, rules}
+	return []command{config, rules, newCheckNotify(check)}
 }
 
 func (c *checkCommand) name() string { return c.FullCommand() }

@@ -60,14 +60,16 @@ func (n *Notifier) newRecord(a *rules.Alert, labels map[string]string, key strin
 		return r
 	}
 	r.resolvedAt = now
-	if prev != nil && r.startsAt.After(now) { // our own clock was set back
-		r.startsAt = now
-	}
 	if prev == nil {
 		// Fired before this process knew it. A difference of event times is free of
 		// the sender's clock error.
 		lasted := time.Duration(max(a.ResolvedAtMs-a.FiringAtMs, 0)) * time.Millisecond
 		r.startsAt = now.Add(-lasted)
+	}
+	// An Alertmanager refuses an alert that ends before it starts, or as it starts:
+	// our own clock was set back, or it was over at once.
+	if latest := now.Add(-time.Millisecond); r.startsAt.After(latest) {
+		r.startsAt = latest
 	}
 	return r
 }

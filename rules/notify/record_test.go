@@ -103,8 +103,21 @@ func TestClockSetBackKeepsStartBeforeEnd(t *testing.T) {
 	now := time.Now()
 	n.file(&a, now)
 	a.State = rules.Resolved
-	if r := n.file(&a, now.Add(-time.Hour)); r.startsAt.After(r.resolvedAt) {
+	if r := n.file(&a, now.Add(-time.Hour)); !r.startsAt.Before(r.resolvedAt) {
 		t.Errorf("from %v to %v", r.startsAt, r.resolvedAt)
+	}
+}
+
+func TestAnAlertThatIsOverAtOnceStillEndsAfterItsStart(t *testing.T) {
+	n := newNotifier(t, Options{})
+	now := time.Now()
+	known, unknown := alert("known", rules.Firing), alert("unknown", rules.Resolved)
+	n.file(&known, now)
+	known.State, unknown.ResolvedAtMs = rules.Resolved, unknown.FiringAtMs
+	for _, a := range []*rules.Alert{&known, &unknown} {
+		if r := n.file(a, now); !r.startsAt.Before(r.resolvedAt) {
+			t.Errorf("%v: from %v to %v", a.Labels, r.startsAt, r.resolvedAt)
+		}
 	}
 }
 
