@@ -80,10 +80,11 @@ fuzz:
 	  done; \
 	done; rm -f fuzz.log
 
-## bench: how many times faster than its peer each part is, and what the daemon costs an event
+## bench: how many times faster than its peer each part is, what the daemon costs an event, and the simulator a batch
 bench:
 	@mkdir -p dist
 	@$(GO) test -run '^$$' -bench 'Versus|BenchmarkDaemon' -benchtime $(BENCHTIME) -timeout 60m $(PACKAGES) >dist/bench.txt 2>&1 || { cat dist/bench.txt; exit 1; }
+	@$(GO) test -run '^$$' -bench '^BenchmarkBatches$$' -benchtime $(BENCHTIME) -timeout 20m ./simulator >>dist/bench.txt 2>&1 || { cat dist/bench.txt; exit 1; }
 	@awk -f bench.awk dist/bench.txt
 	@echo "all figures: dist/bench.txt"
 
