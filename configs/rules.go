@@ -2,14 +2,34 @@
 // the binary needs: nothing has to be installed beside it.
 package configs
 
-import _ "embed"
+import (
+	"embed"
+	"io/fs"
+)
 
-// DefaultRulesName is how messages call the embedded rule pack.
-const DefaultRulesName = "default.yaml"
+//go:embed rules/*.yaml
+var ruleFiles embed.FS
 
-//go:embed rules/default.yaml
-var defaultRules []byte
+// RuleFile is one file of the rule pack.
+type RuleFile struct {
+	Name string // as messages call it, without a folder
+	Data []byte // the caller's own copy
+}
 
-// DefaultRules returns the rule file that runs where no other is named. The bytes
-// are the caller's.
-func DefaultRules() []byte { return append([]byte(nil), defaultRules...) }
+// Rules returns the files of the rule pack that runs where no others are named,
+// sorted by name. They share their signals and their symptoms: load them together.
+func Rules() []RuleFile {
+	entries, err := fs.ReadDir(ruleFiles, "rules")
+	if err != nil {
+		panic(err) // the name is constant and embedded
+	}
+	out := make([]RuleFile, 0, len(entries))
+	for _, e := range entries {
+		data, err := fs.ReadFile(ruleFiles, "rules/"+e.Name())
+		if err != nil {
+			panic(err) // just listed
+		}
+		out = append(out, RuleFile{Name: e.Name(), Data: data})
+	}
+	return out
+}

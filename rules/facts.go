@@ -193,10 +193,18 @@ func (e *Engine) overrideOf(q *queryState) {
 	}
 }
 
+// told takes what an envelope says, whatever event it comes with: settings come
+// with the start of a run, and not again.
+func (q *queryState) told(e *event.Envelope) {
+	q.facts.tell(e)
+	if e != nil && e.Conf[stateStoreConf+changelogConf] != "" {
+		q.uploads.told = true
+	}
+}
+
 // learn takes what the query's position says before its batch is judged.
 func (q *queryState) learn(u *event.Update) {
 	f, b := &q.facts, u.Event.Batch
-	f.tell(u.Event.Envelope)
 	f[FactIntervalMs] = u.IntervalMs
 	if f[FactEnveloped] == 0 && !b.Spark.IsZero() {
 		f[FactSpark] = float64(100*int(b.Spark.Major) + int(b.Spark.Minor))
@@ -208,9 +216,6 @@ func (q *queryState) learn(u *event.Update) {
 	f[FactRunBatches], f[FactGapMs] = float64(q.runBatches), float64(q.gapMs)
 	f.triggers(q.trigger)
 	q.firstEvents(b)
-	if e := u.Event.Envelope; e != nil && e.Conf[stateStoreConf+changelogConf] != "" {
-		q.uploads.told = true
-	}
 	if q.uploads.push(b); !q.uploads.told {
 		f[FactChangelog] = q.uploads.changelog()
 	}

@@ -178,6 +178,9 @@ var leaves = func() map[string]leaf {
 	for name, l := range figureLeaves() {
 		out[name] = l
 	}
+	for name, l := range commitLeaves() {
+		out[name] = l
+	}
 	for name, l := range factLeaves() {
 		out[name] = l
 	}

@@ -30,6 +30,17 @@ type group struct {
 // Len returns the number of rules.
 func (p *Pack) Len() int { return len(p.rules) }
 
+// RulesOf returns the number of rules that come from the file of that name.
+func (p *Pack) RulesOf(file string) int {
+	n := 0
+	for _, r := range p.rules {
+		if r.file == file {
+			n++
+		}
+	}
+	return n
+}
+
 // rule is one compiled rule.
 type rule struct {
 	file, group, alert string

@@ -70,6 +70,7 @@ func (q *queryState) note(u *event.Update) {
 	if u.Event.Cluster != "" {
 		q.cluster = u.Event.Cluster
 	}
+	q.told(u.Event.Envelope)
 	if len(u.Event.Extra) > 0 && !sameLabels(q.extra, u.Event.Extra) {
 		q.extra = append(q.extra[:0], u.Event.Extra...)
 	}

@@ -105,7 +105,12 @@ func parseTemplate(text string) (*template.Template, error) {
 
 func rangesOverNumber(n *parse.RangeNode) bool {
 	text := n.Pipe.String()
-	return !strings.Contains(text, ".Phases") && !strings.Contains(text, ".Evidence") && !strings.Contains(text, ".Labels")
+	for _, field := range []string{".Phases", ".Evidence", ".Labels", ".Members"} {
+		if strings.Contains(text, field) {
+			return false
+		}
+	}
+	return true
 }
 
 // cleanTemplateError drops the library's "template: :1:" and keeps the message.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -12,7 +13,8 @@ import (
 type checkCommand struct {
 	*kingpin.CmdClause
 	files []string
-	check func(file string) (said string, err error)
+	// check says one line per file, or what is wrong with any of them.
+	check func(files []string) (said []string, err error)
 }
 
 func newChecks(root *kingpin.Application) []command {
@@ -27,33 +29,37 @@ func newChecks(root *kingpin.Application) []command {
 func (c *checkCommand) name() string { return c.FullCommand() }
 
 func (c *checkCommand) run(s streams) error {
-	bad := false
-	for _, f := range c.files {
-		said, err := c.check(f)
-		if err != nil {
-			fmt.Fprintln(s.err, err)
-			bad = true
-			continue
+	said, err := c.check(c.files)
+	for i := range said {
+		if said[i] != "" {
+			fmt.Fprintf(s.out, "%s: %s\n", c.files[i], said[i])
 		}
-		fmt.Fprintf(s.out, "%s: %s\n", f, said)
 	}
-	if bad {
+	if err != nil {
+		fmt.Fprintln(s.err, err)
 		return errSilent
 	}
 	return nil
 }
 
-func checkConfig(file string) (string, error) {
-	if _, err := app.LoadConfig(file); err != nil {
-		return "", err
+// checkConfig looks at each file by itself.
+func checkConfig(files []string) (said []string, err error) {
+	for _, f := range files {
+		_, e := app.LoadConfig(f)
+		said = append(said, "ok")
+		if e != nil {
+			said[len(said)-1] = ""
+			err = errors.Join(err, e)
+		}
 	}
-	return "ok", nil
+	return said, err
 }
 
-func checkRules(file string) (string, error) {
-	n, err := app.CheckRules(file)
-	if err != nil {
-		return "", err
+// checkRules looks at all files together: they share signals and symptoms.
+func checkRules(files []string) (said []string, err error) {
+	counts, err := app.CheckRules(files)
+	for _, n := range counts {
+		said = append(said, fmt.Sprintf("ok, %d rules", n))
 	}
-	return fmt.Sprintf("ok, %d rules", n), nil
+	return said, err
 }

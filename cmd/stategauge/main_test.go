@@ -47,7 +47,7 @@ func TestCommandLines(t *testing.T) {
 		{"a bad one names line and nearest key", "", []string{"check", "config", bad}, 1, "", `bad.yml:1:10: unknown key "serie", did you mean "series"?`},
 		{"a missing one is an error", "", []string{"check", "config", "/nowhere/x.yml"}, 1, "", "no such file"},
 		{"all files are checked", "", []string{"check", "config", bad, good}, 1, "good.yml: ok", "unknown key"},
-		{"the shipped rules are ok", "", []string{"check", "rules", "../../configs/rules/default.yaml"}, 0, "default.yaml: ok, ", ""},
+		{"the shipped rules are ok", "", []string{"check", "rules", "../../configs/rules/commit.yaml", "../../configs/rules/load.yaml"}, 0, "commit.yaml: ok, ", ""},
 		{"a file without rules is an error", "", []string{"check", "rules", rules}, 1, "", "holds no rule"},
 		{"an unknown command is a usage error", "", []string{"gauge"}, 2, "", "try --help"},
 		{"diagnose reads standard input", progress, []string{"diagnose"}, 0, "orders", ""},

@@ -3,9 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
-	"os"
 
-	"github.com/stategauge/stategauge/configs"
 	"github.com/stategauge/stategauge/rules"
 )
 
@@ -134,29 +132,25 @@ func (p *prepared) put(a *App) {
 // LoadRules reads rule files, or the embedded pack where none is named. The error
 // names every fault with its place.
 func LoadRules(files []string) (*rules.Pack, error) {
-	if len(files) == 0 {
-		return rules.Load(rules.Source{Name: configs.DefaultRulesName, Data: configs.DefaultRules()})
-	}
-	var in []rules.Source
-	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		in = append(in, rules.Source{Name: name, Data: data})
+	in, err := RuleSources(files)
+	if err != nil {
+		return nil, err
 	}
 	return rules.Load(in...)
 }
 
-// CheckRules reports every fault of a rule file, or returns how many rules it
-// holds. A file without rules is a fault.
-func CheckRules(file string) (int, error) {
-	pack, err := LoadRules([]string{file})
+// CheckRules reports every fault of rule files that are used together, or returns
+// how many rules each of them holds. A file without rules is a fault.
+func CheckRules(files []string) ([]int, error) {
+	pack, err := LoadRules(files)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if pack.Len() == 0 {
-		return 0, fmt.Errorf("%s: holds no rule", file)
+	out := make([]int, len(files))
+	for i, f := range files {
+		if out[i] = pack.RulesOf(f); out[i] == 0 {
+			return nil, fmt.Errorf("%s: holds no rule", f)
+		}
 	}
-	return pack.Len(), nil
+	return out, nil
 }

@@ -10,9 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stategauge/stategauge/configs"
 	"github.com/stategauge/stategauge/rules"
 )
+
+// trendRules is a pack of the two trends that need least.
+func trendRules(t testing.TB) string {
+	t.Helper()
+	data, err := os.ReadFile("../../rules/testdata/trends.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
 
 func rewrite(t testing.TB, file, text string) {
 	t.Helper()
@@ -62,7 +71,7 @@ func TestABrokenReloadLeavesTheOldConfigurationInForce(t *testing.T) {
 func TestReloadsKeepPendingAlerts(t *testing.T) {
 	o := testOptions(t)
 	o.RuleFiles = []string{t.TempDir() + "/rules.yaml"}
-	rewrite(t, o.RuleFiles[0], string(configs.DefaultRules()))
+	rewrite(t, o.RuleFiles[0], trendRules(t))
 	a := start(t, o)
 	s := newStream(1)
 	s.operators, s.stepMs = 1, 60_000

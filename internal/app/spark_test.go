@@ -223,7 +223,25 @@ func ofUploads(counter string) bool {
 
 // explained says why an alert of the shipped rules is right about a captured run,
 // by run and alert. An alert that is not here must not fire.
-var explained = map[string]map[string]string{}
+var explained = map[string]map[string]string{
+	"4.0.5/fail": {"QueryFailed": "it throws an exception"},
+	"4.0.5/tws-bounded": {
+		"PostureDefaults":    "it runs without changelog checkpointing",
+		"QuerySilentForLong": "stretched, nothing is heard of it for more than half an hour of its start",
+	},
+	"4.1.4/join-bounded":       {"PostureDefaults": "it runs without changelog checkpointing"},
+	"4.1.4/tws-changelog":      {"QuerySilentForLong": "stretched, nothing is heard of it for more than half an hour of its start"},
+	"4.3.0/join-executor-lost": {"StateReloaded": "an executor is lost, and its stores are fetched"},
+	"4.3.0/quiet-agg":          {"CommitSyncLatencyMoving": "for information: its machine became busier, and uploads of 60 ms took 100 ms"},
+	"4.3.0/shared-checkpoint": {
+		"QueryFailed":      "the driver that lost ends by an exception",
+		"CheckpointShared": "two drivers work on it",
+	},
+	"4.3.0/stall": {
+		"PostureDefaults": "it runs without changelog checkpointing",
+		"WriterStall":     "its writers are made to wait",
+	},
+}
 
 // TestShippedRulesRaiseNothingUnexplainedOnRealRuns lets the shipped rules judge
 // every run, quiet or troubled. They look at hours and leave out a run's first half

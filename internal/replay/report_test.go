@@ -183,14 +183,14 @@ func TestAReportThatCannotBeWrittenIsAnError(t *testing.T) {
 	}
 }
 
-// The default rules must find a rise in a replay, and the report must carry what
+// Rules of trends must find a rise in a replay, and the report must carry what
 // they say.
 func TestRisesFoundByTheRulesAreFindings(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "configs", "rules", "default.yaml"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "rules", "testdata", "trends.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pack, err := rules.Load(rules.Source{Name: "default.yaml", Data: data})
+	pack, err := rules.Load(rules.Source{Name: "trends.yaml", Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}
