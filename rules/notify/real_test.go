@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,8 +20,10 @@ import (
 
 // realAM is an Alertmanager process on loopback.
 type realAM struct {
-	url      string
-	webhooks chan webhook
+	url, address string
+	dir          string // with its configuration and what it keeps
+	webhooks     chan webhook
+	stop         func() // ends the process
 }
 
 // webhook is what Alertmanager posts to a receiver.
@@ -38,7 +41,7 @@ type webhook struct {
 // skipped, or fails where STATEGAUGE_REQUIRE_REAL is set.
 func startReal(t *testing.T) *realAM {
 	t.Helper()
-	binary := findReal(t)
+	findReal(t)
 	am := &realAM{webhooks: make(chan webhook, 100)}
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var w webhook
@@ -57,18 +60,26 @@ receivers: [{name: hook, webhook_configs: [{url: %q, send_resolved: true}]}]
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
-	am.url = "http://" + address
+	am.address = freeAddress(t)
+	am.url, am.dir = "http://"+am.address, dir
+	am.launch(t)
+	return am
+}
+
+// launch starts the process, again too: it finds what it kept.
+func (am *realAM) launch(t *testing.T) {
+	t.Helper()
 	var output bytes.Buffer
-	cmd := exec.Command(binary, "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+address, "--cluster.listen-address=")
+	cmd := exec.Command(findReal(t), "--config.file="+filepath.Join(am.dir, "alertmanager.yml"), "--storage.path="+filepath.Join(am.dir, "data"),
+		"--web.listen-address="+am.address, "--cluster.listen-address=")
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
-	t.Cleanup(func() { end(cmd.Process, exited) })
+	am.stop = sync.OnceFunc(func() { end(cmd.Process, exited) })
+	t.Cleanup(am.stop)
 	until(t, "ready", func() bool {
 		select {
 		case err := <-exited:
@@ -83,7 +94,6 @@ receivers: [{name: hook, webhook_configs: [{url: %q, send_resolved: true}]}]
 		resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	})
-	return am
 }
 
 func findReal(t *testing.T) string {
