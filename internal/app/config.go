@@ -83,6 +83,9 @@ type AlertingConfig struct {
 	// HoldOlderThan keeps alerts that rest on older events back until the events have
 	// caught up; 0 holds none.
 	HoldOlderThan strictyaml.Duration `yaml:"hold_older_than"`
+	// Watchdog sends an alert that always fires: whoever misses it knows that pages do
+	// not get through.
+	Watchdog bool `yaml:"watchdog"`
 }
 
 // AlertmanagerConfig is one Alertmanager. List every member of a cluster.

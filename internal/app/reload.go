@@ -72,7 +72,8 @@ func (a *App) reloadTargets(old, conf *Config) error {
 // warnFixed names what changed and waits for the next start.
 func (a *App) warnFixed(old, conf *Config) {
 	was, is := old.Alerting, conf.Alerting
-	was.Alertmanagers, was.ExternalURL, was.HoldOlderThan = is.Alertmanagers, is.ExternalURL, is.HoldOlderThan
+	was.Alertmanagers, was.ExternalURL = is.Alertmanagers, is.ExternalURL
+	was.HoldOlderThan, was.Watchdog = is.HoldOlderThan, is.Watchdog
 	for _, section := range []struct {
 		name string
 		same bool
