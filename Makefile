@@ -17,7 +17,7 @@ INFO      = github.com/prometheus/common/version
 LDFLAGS   = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Revision=$(REVISION)
 
 .DEFAULT_GOAL := build
-.PHONY: setup tools servers build run test e2e lint fmt fuzz bench score score-quick generate listeners kafka spark spark-capture fidelity clean
+.PHONY: setup tools servers build run demo test e2e lint fmt fuzz bench score score-quick generate listeners kafka spark spark-capture fidelity clean
 
 ## setup: everything that development needs
 setup: tools servers
@@ -49,6 +49,10 @@ build:
 ## run: the daemon with defaults, on port 9980
 run: build
 	./stategauge serve
+
+## demo: watch the daemon find out what is wrong with simulated queries
+demo:
+	$(GO) run ./cmd/stategauge demo
 
 ## test: all tests
 test:
