@@ -58,7 +58,7 @@ func TestTheBinaryShowsTheDemoWithinAMinute(t *testing.T) {
 	cmd := exec.CommandContext(ctx, binary, "demo", "--web.listen-address="+address)
 	cmd.WaitDelay = 5 * time.Second
 	fired := make(chan struct{})
-	out := &until{want: regexp.MustCompile(`stategauge payments: \w+ FIRING`), found: fired}
+	out := &until{want: regexp.MustCompile(`stategauge payments: \w+ FIRING \((page|ticket)\)`), found: fired}
 	cmd.Stdout, cmd.Stderr = out, out
 	began := time.Now()
 	if err := cmd.Start(); err != nil {

@@ -50,8 +50,8 @@ func (p *pager) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, al := range got.Alerts {
-		if al.Status != "firing" {
-			continue
+		if al.Status != "firing" || al.Labels["severity"] == "info" {
+			continue // nobody's pager rings for information
 		}
 		var b strings.Builder
 		fmt.Fprintf(&b, "[%s] %s: %s\n", strings.ToUpper(al.Labels["severity"]), al.Labels["query_name"], al.Labels["alertname"])

@@ -96,7 +96,7 @@ func TestADemoTellsOfTheFaultAndOfTheAlert(t *testing.T) {
 		`http://127\.0\.0\.1:\d+/`,
 		`(?m)^\d\d:\d\d  batches    orders #\d+ `,
 		`(?m)^\d\d:\d\d  simulator  the checkpoint location of payments becomes slow`,
-		`(?m)^\d\d:\d\d  stategauge payments: \w+ FIRING \(\w+\)`,
+		`(?m)^\d\d:\d\d  stategauge payments: \w+ FIRING \((page|ticket)\)`,
 		`(?m)^             fix: .*checkpoint`,
 	} {
 		at := regexp.MustCompile(line).FindStringIndex(out.String())

@@ -21,7 +21,6 @@ type story struct {
 	clock  *clock
 	figure map[string]figures // newest batch of each query
 	order  []string           // of the queries
-	alerts int                // that fired
 	err    error              // of the first line that could not be written
 }
 
@@ -137,8 +136,9 @@ func (s *story) alert(v *rules.Verdict) {
 	switch {
 	case al.State == rules.Firing && al.InhibitedBy != "":
 		s.at(fmt.Sprintf("stategauge %s: %s fires, and %s speaks for it", who, v.Rule, al.InhibitedBy))
+	case al.State == rules.Firing && al.Labels.Get("severity") == "info":
+		s.at(fmt.Sprintf("stategauge %s: %s, for information: %s", who, v.Rule, al.Annotations.Get("summary")))
 	case al.State == rules.Firing:
-		s.alerts++
 		s.at(fmt.Sprintf("stategauge %s: %s FIRING (%s)", who, v.Rule, al.Labels.Get("severity")))
 		for _, name := range []string{"summary", "cause", "fix"} {
 			if text := al.Annotations.Get(name); text != "" {
