@@ -2,6 +2,7 @@ package score
 
 import (
 	"bytes"
+	"math"
 	"slices"
 
 	"github.com/stategauge/stategauge/event"
@@ -43,13 +44,16 @@ func judge(pack *rules.Pack, s *stream, sc *scenario.Scenario) (result, error) {
 	rec, peers := replay.NewRecorder(), newPeers()
 	undecided := map[string]bool{} // rules that said so
 	seen := map[event.QueryID]span{}
-	p := replay.NewPlayer(replay.PlayerOptions{
+	t := newTruth(pack, s, sc)
+	var p *replay.Player
+	p = replay.NewPlayer(replay.PlayerOptions{
 		Rules: pack,
 		Update: func(u *event.Update) {
 			rec.Update(u)
 			if u.Outcome == event.OutcomeExecuted && u.Event.Batch != nil && !u.OutOfOrder {
 				out.Batches++
 				peers.push(u.Event.Batch)
+				t.reach(u.Event.Batch, p.NowMs())
 				seen[u.Event.Query.ID] = seen[u.Event.Query.ID].with(u.Event.Batch.StartMs)
 			}
 		},
@@ -70,7 +74,6 @@ func judge(pack *rules.Pack, s *stream, sc *scenario.Scenario) (result, error) {
 		out.QueryDays += x.days()
 	}
 	episodes := sent(rec.Episodes(p.Engine()))
-	t := truth{sc: sc, queries: s.Queries, symptoms: symptomsOf(pack)}
 	t.fill(&out, episodes, undecided)
 	out.Peers = t.peers(peers)
 	return out, nil
@@ -107,6 +110,30 @@ type truth struct {
 	sc       *scenario.Scenario
 	queries  map[string]int
 	symptoms map[string]string // of rules, by alert name
+	// beganMs is, beside sc.Expect, when the fault could first be seen, Unix
+	// milliseconds: once the batch before its first one was over. Batch ids alone do not
+	// tell: a fault may keep its first batch from ever ending, or set ids back.
+	beganMs []int64
+}
+
+func newTruth(pack *rules.Pack, s *stream, sc *scenario.Scenario) *truth {
+	t := &truth{sc: sc, queries: s.Queries, symptoms: symptomsOf(pack), beganMs: make([]int64, len(sc.Expect))}
+	for i := range sc.Expect {
+		if sc.Expect[i].FromBatch > 0 {
+			t.beganMs[i] = math.MaxInt64
+		}
+	}
+	return t
+}
+
+// reach notes that a batch is over.
+func (t *truth) reach(b *event.Batch, nowMs int64) {
+	for i := range t.sc.Expect {
+		x := &t.sc.Expect[i]
+		if b.ID >= x.FromBatch-1 && (x.Query == 0 || t.queries[string(b.Query.ID)] == x.Query) {
+			t.beganMs[i] = min(t.beganMs[i], nowMs)
+		}
+	}
 }
 
 // symptomsOf tells the symptom of each rule.
@@ -129,7 +156,7 @@ func (t *truth) fill(out *result, episodes []*replay.Episode, undecided map[stri
 			said := slices.ContainsFunc(keys(undecided), func(rule string) bool { return t.symptoms[rule] == x.Symptom })
 			out.Expected = append(out.Expected, outcome{Symptom: x.Symptom, CannotTell: true, Found: said, Delay: -1, TicketDelay: -1})
 		case !x.Optional:
-			out.Expected = append(out.Expected, t.look(x, episodes))
+			out.Expected = append(out.Expected, t.look(x, t.beganMs[i], episodes))
 		}
 	}
 	for _, e := range episodes {
@@ -147,13 +174,13 @@ func keys(m map[string]bool) (out []string) {
 }
 
 // look finds the first alert that meets an expectation.
-func (t *truth) look(x *scenario.Expectation, episodes []*replay.Episode) outcome {
+func (t *truth) look(x *scenario.Expectation, beganMs int64, episodes []*replay.Episode) outcome {
 	out := outcome{Symptom: x.Symptom, Delay: -1, TicketDelay: -1}
 	for _, e := range episodes {
-		if !t.meets(x, e) || e.FiringBatch < x.FromBatch {
+		if !t.meets(x, e) || e.FiringMs < beganMs {
 			continue
 		}
-		delay := e.FiringBatch - x.FromBatch
+		delay := max(0, e.FiringBatch-x.FromBatch)
 		if !out.Found {
 			out.Found, out.Delay = true, delay
 		}
@@ -184,7 +211,7 @@ func (t *truth) wrong(e *replay.Episode) (wrong, bool) {
 		if !t.meets(x, e) {
 			continue
 		}
-		if e.FiringBatch >= x.FromBatch {
+		if e.FiringMs >= t.beganMs[i] {
 			return w, false
 		}
 		w.Early = true

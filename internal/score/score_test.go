@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stategauge/stategauge/event"
+	"github.com/stategauge/stategauge/internal/replay"
 	"github.com/stategauge/stategauge/rules"
 	"github.com/stategauge/stategauge/simulator/scenario"
 )
@@ -128,6 +130,36 @@ func TestAnAlertOnTheWrongQueryOrWithTheWrongSymptomOrTooEarlyCountsAgainst(t *t
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// A query that dies in the fault's first batch never ends it, so the newest executed
+// one is that before; and a new checkpoint begins again at 0.
+func TestAFaultIsNotEarlyBecauseItsFirstBatchNeverEnds(t *testing.T) {
+	s := &stream{Queries: map[string]int{"one": 1}}
+	tr := newTruth(packOf(t, quickRules), s, &scenario.Scenario{Expect: scenario.Expectations{{Symptom: "failed", FromBatch: 1100}, {Symptom: "posture"}}})
+	b := &event.Batch{ID: 1098, Query: event.QueryRef{ID: "one"}}
+	tr.reach(b, 500)
+	if tr.beganMs[0] < 1000 {
+		t.Error("the fault has begun two batches before its first")
+	}
+	b.ID = 1099
+	tr.reach(b, 1000)
+	b.ID = 1100
+	tr.reach(b, 2000)
+	failed := &replay.Episode{Symptom: "failed", FiringMs: 1001, FiringBatch: 1099}
+	if x := tr.look(&tr.sc.Expect[0], tr.beganMs[0], []*replay.Episode{failed}); !x.Found || x.Delay != 0 {
+		t.Errorf("%+v", x)
+	}
+	if w, is := tr.wrong(failed); is {
+		t.Errorf("%+v", w)
+	}
+	failed.FiringMs = 999
+	if w, is := tr.wrong(failed); !is || !w.Early {
+		t.Errorf("an alert before the fault: %+v, wrong %t", w, is)
+	}
+	if w, is := tr.wrong(&replay.Episode{Symptom: "posture", FiringMs: 1}); is {
+		t.Errorf("what holds from the beginning was found too early: %+v", w)
 	}
 }
 
