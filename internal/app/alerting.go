@@ -33,7 +33,7 @@ func (a *App) deliverAll(alerts []rules.Alert) {
 func watchdog(now time.Time) rules.Alert {
 	ms := now.UnixMilli()
 	return rules.Alert{
-		Labels: rules.Labels{{Name: "alertname", Value: "Watchdog"}, {Name: "severity", Value: "none"}, {Name: "symptom", Value: "watchdog"}},
+		Labels: rules.Labels{{Name: "alertname", Value: watchdogName}, {Name: "severity", Value: "none"}, {Name: "symptom", Value: "watchdog"}},
 		Annotations: rules.Labels{
 			{Name: "description", Value: "Route it to something that raises the alarm when it stops coming. Alone it is no reason to do anything."},
 			{Name: "summary", Value: "stategauge judges, and its alerts get through. This alert always fires."},
@@ -81,10 +81,21 @@ func (a *App) newNotifier(c *Config) (*notify.Notifier, error) {
 	o := notify.Options{
 		ResendDelay: c.Alerting.ResendDelay.Std(), Tick: a.opts.JudgeEvery, QueueAlerts: c.Alerting.QueueAlerts,
 		Timeout: c.Alerting.Timeout.Std(), Drain: a.opts.StopDeadline / 4, Now: a.opts.Now,
-		GeneratorURL: a.generatorURL, Targets: targets(c),
+		GeneratorURL: a.generatorURL, Targets: targets(c), Until: a.lapses,
 	}
 	return notify.New(o, a.registry, a.log.With("part", "notifier"))
 }
+
+// lapses lets the watchdog end with the judging that hands it in: it has to say that
+// rules are judged, and not only that something sends.
+func (a *App) lapses(al *rules.Alert) time.Time {
+	if al.Labels.Get("alertname") != watchdogName {
+		return time.Time{}
+	}
+	return a.opts.Now().Add(4 * a.opts.JudgeEvery)
+}
+
+const watchdogName = "Watchdog"
 
 // targets are the Alertmanagers of a configuration.
 func targets(c *Config) []notify.Target {

@@ -68,7 +68,12 @@ type answer struct {
 
 func post(t testing.TB, a *App, body []byte) (int, answer) {
 	t.Helper()
-	r, err := http.Post(a.url("/api/v1/events"), "application/json", bytes.NewReader(body))
+	return postTo(t, a, "/api/v1/events", body)
+}
+
+func postTo(t testing.TB, a *App, path string, body []byte) (int, answer) {
+	t.Helper()
+	r, err := http.Post(a.url(path), "application/json", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -512,3 +512,36 @@ func TestChangedLabelsResolveTheOldSetInTheSameRequest(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAlertThatHasToBeHandedInAgainLapsesWithoutIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		am := &fakeAM{}
+		b := start(t, Options{
+			Targets: []Target{am.target("am")}, Until: func(a *rules.Alert) time.Time {
+				if a.Labels.Get("alertname") == "Watchdog" {
+					return time.Now().Add(2 * time.Minute)
+				}
+				return time.Time{}
+			},
+		})
+		defer b.stop()
+		b.fire("Watchdog", "Other")
+		for range 10 {
+			time.Sleep(time.Minute)
+			b.fire("Watchdog")
+		}
+		if got := am.state("Watchdog"); got != "firing" {
+			t.Fatalf("handed in again and again, it is %s", got)
+		}
+		started := am.last("Watchdog").StartsAt
+		time.Sleep(20 * time.Minute) // nobody hands it in
+		if got := am.state("Watchdog") + " " + am.state("Other"); got != "resolved firing" {
+			t.Errorf("the states are %s", got)
+		}
+		b.fire("Watchdog")
+		synctest.Wait()
+		if got := am.last("Watchdog"); am.state("Watchdog") != "firing" || !got.StartsAt.Equal(started) {
+			t.Errorf("after its return it is %s since %v", am.state("Watchdog"), got.StartsAt)
+		}
+	})
+}

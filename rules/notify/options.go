@@ -62,6 +62,9 @@ type Options struct {
 	// StartedAt returns when this daemon found out, in its own time, for an alert that
 	// was restored; nil, or the zero time, means now. A time ahead of Now is cut.
 	StartedAt func(a *rules.Alert) time.Time
+	// Until returns when a firing alert is sent no more unless it was handed in again;
+	// nil, or the zero time, means as long as it fires.
+	Until func(a *rules.Alert) time.Time
 	// Now is the clock, time.Now by default.
 	Now func() time.Time
 	// Jitter returns numbers from 0 to 1 that spread retries; rand.Float64 by default.

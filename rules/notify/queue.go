@@ -114,6 +114,17 @@ func (q *queue) expire(before time.Time) {
 	}
 }
 
+// lapse forgets firing alerts that had to be handed in again and were not.
+func (q *queue) lapse(now time.Time) {
+	for e := q.order.Front(); e != nil; {
+		next := e.Next()
+		if r := e.Value.(*item).record; r.firing() && !r.until.IsZero() && r.until.Before(now) {
+			q.drop(e)
+		}
+		e = next
+	}
+}
+
 // nextDue returns the earliest time at which something is due; false for never.
 func (q *queue) nextDue() (time.Time, bool) {
 	var at time.Time

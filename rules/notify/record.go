@@ -30,6 +30,7 @@ type record struct {
 	generatorURL string
 	startsAt     time.Time
 	resolvedAt   time.Time // zero while it fires
+	until        time.Time // zero, or when it lapses
 }
 
 // firing reports whether the alert still fires.
@@ -46,6 +47,9 @@ func (n *Notifier) newRecord(a *rules.Alert, labels map[string]string, key strin
 	r := &record{key: key, labels: labels, annotations: texts(a.Annotations, maxAnnotationBytes)}
 	if n.o.GeneratorURL != nil {
 		r.generatorURL = strings.ToValidUTF8(n.o.GeneratorURL(a), "\uFFFD")
+	}
+	if n.o.Until != nil {
+		r.until = n.o.Until(a)
 	}
 	if prev != nil {
 		r.epoch, r.startsAt, r.resolvedAt = prev.epoch, prev.startsAt, prev.resolvedAt

@@ -141,6 +141,7 @@ func (s *sender) take() []*record {
 	defer s.mu.Unlock()
 	now := s.o.Now()
 	s.queue.expire(now.Add(-s.o.ResolvedRetention))
+	s.queue.lapse(now)
 	s.showQueue()
 	return s.queue.take(now, s.o.BatchAlerts)
 }
