@@ -17,7 +17,7 @@ INFO      = github.com/prometheus/common/version
 LDFLAGS   = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Revision=$(REVISION)
 
 .DEFAULT_GOAL := build
-.PHONY: setup tools servers build run demo test e2e lint fmt fuzz bench score score-quick generate listeners kafka spark spark-capture fidelity clean
+.PHONY: setup tools servers build run demo test e2e lint fmt fuzz bench score score-quick generate listeners kafka spark spark-capture fidelity proof clean
 
 ## setup: everything that development needs
 setup: tools servers
@@ -102,9 +102,9 @@ score: build
 	./stategauge score --seeds 3 --first-seed 1001 --healthy 5000000 --trade-off 300000 $(addprefix --recorded=,$(RECORDED)) >dist/score.md
 	mv dist/score.md docs/score.md
 
-## score-quick: the same in small: 2 seeds of 300 batches
+## score-quick: the same in small: 2 seeds of 300 batches, faults of medium size
 score-quick: build
-	./stategauge score --quiet --seeds 2 --batches 300 --healthy 60000
+	./stategauge score --quiet --seeds 2 --batches 300 --size 1.5 --healthy 60000
 
 ## generate: what is made from the catalog: docs/metrics.md and the golden files
 generate:
@@ -129,6 +129,11 @@ spark:
 ## spark-capture: real Spark streams as fixtures, testdata/spark (an hour)
 spark-capture:
 	python3 -B listeners/integration/capture.py
+
+## proof: each fault moves the statistic of its symptom, over SEEDS runs; ten take half an hour
+SEEDS ?= 10
+proof:
+	STATEGAUGE_SEEDS=$(SEEDS) $(GO) test ./simulator/proof -count=1 -timeout 2h
 
 ## fidelity: the simulator beside the captured runs of Spark, docs/fidelity.md
 fidelity:
