@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stategauge/stategauge/configs"
+	"github.com/stategauge/stategauge/internal/replay"
 	"github.com/stategauge/stategauge/rules"
 	"github.com/stategauge/stategauge/simulator/scenario"
 )
@@ -238,6 +239,33 @@ func TestRulesAndRunbooksNameSettingsAsSparkDoes(t *testing.T) {
 	for _, s := range settings {
 		if !seen[s] {
 			t.Errorf("no rule or runbook names %s any more", s)
+		}
+	}
+}
+
+// TestTheTestsOfThePackPass runs what `stategauge test rules` runs.
+func TestTheTestsOfThePackPass(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays scenarios")
+	}
+	file := filepath.Join("tests", "pack.yaml")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := replay.RunCases(t.Context(), file, data, replay.CaseOptions{
+		Rules: func([]string) (*rules.Pack, error) { return pack(t), nil },
+		Scenario: func(name string) (string, []byte, error) {
+			data, err := fs.ReadFile(configs.Scenarios(), name+".yml")
+			return name + ".yml", data, err
+		},
+	})
+	if err != nil || len(results) == 0 {
+		t.Fatalf("%d tests ran, error %v", len(results), err)
+	}
+	for _, r := range results {
+		for _, f := range r.Failures {
+			t.Errorf("line %d, %s: %s", r.Line, r.Name, f)
 		}
 	}
 }
