@@ -269,3 +269,17 @@ func TestTheTestsOfThePackPass(t *testing.T) {
 		}
 	}
 }
+
+func TestTheIndexOfRunbooksListsEveryAlertWithItsSeverity(t *testing.T) {
+	index := runbooks(t)["README.md"]
+	for _, r := range alerts(t) {
+		if !strings.Contains(index, "`"+r.Alert+"` ("+r.Labels.Get("severity")+")") {
+			t.Errorf("%s is not in it, or with another severity", r.Alert)
+		}
+	}
+	for name := range runbooks(t) {
+		if name != "README.md" && !strings.Contains(index, "("+name+")") {
+			t.Errorf("%s is not in it", name)
+		}
+	}
+}
