@@ -77,6 +77,9 @@ func shows(url string, words ...string) error {
 }
 
 func TestADemoTellsOfTheFaultAndOfTheAlert(t *testing.T) {
+	if raced {
+		t.Skip("a whole play; the beginning of one is watched for races below")
+	}
 	var out told
 	o := fast(t, &out)
 	o.Ended = func(url string) error {
