@@ -184,12 +184,10 @@ func (e *Engine) executed(q *queryState, u *event.Update, out []Verdict) []Verdi
 	if b.NoData || q.trigger == event.TriggerContinuous {
 		return out
 	}
+	out = e.stage(q, b, warm, out)
 	for i, r := range e.pack.rules {
-		if r.ofEvents() {
+		if !r.judges(q) {
 			continue
-		}
-		if q.trigger == event.TriggerRealTime && r.signal.expr.duration {
-			continue // the batch duration is configured: it says nothing
 		}
 		if r.signal.of == OfQuery {
 			out = e.feed(q, i, b, nil, warm, out)
@@ -213,9 +211,13 @@ func (e *Engine) breakSegments(q *queryState, u *event.Update) {
 	if !pause && !u.SegmentStart {
 		return
 	}
+	breaks := func(acrossRuns, acrossPauses bool) bool {
+		return pause && !acrossPauses || u.SegmentStart && !acrossRuns
+	}
+	q.resetColumns(breaks)
 	for i, list := range q.rules {
 		r := e.pack.rules[i]
-		if (!pause || r.acrossPauses) && (!u.SegmentStart || r.acrossRuns) {
+		if !breaks(r.acrossRuns, r.acrossPauses) {
 			continue
 		}
 		for _, s := range list {
@@ -232,13 +234,20 @@ func chained(t event.TriggerKind) bool {
 // feed gives one batch's value to one rule's series and moves its alert.
 func (e *Engine) feed(q *queryState, ri int, b *event.Batch, o *event.Operator, warm bool, out []Verdict) []Verdict {
 	r := e.pack.rules[ri]
-	v := e.value(q, ri, b, o)
-	if math.IsNaN(v) || warm && !r.inWarmUp {
-		return out
+	var s *series
+	if r.shared() != nil {
+		if s = q.find(ri, o); s == nil || !e.sharedValue(q, ri, s) {
+			return out
+		}
+	} else {
+		v := e.value(q, ri, b, o)
+		if math.IsNaN(v) || warm && !r.inWarmUp {
+			return out
+		}
+		s, out = e.series(q, ri, o, out)
+		in, load := e.inputs(q, r.detector, b, o)
+		s.tracker.push(trend.Point{Batch: q.position, AtMs: q.atMs, Value: v, Load: load}, in)
 	}
-	s, out := e.series(q, ri, o, out)
-	in, load := e.inputs(q, r.detector, b, o)
-	s.tracker.push(trend.Point{Batch: q.position, AtMs: q.atMs, Value: v, Load: load}, in)
 	if s.evidence != nil {
 		s.evidence.push(r.evidence, q.position, q.atMs, b, o, &q.facts)
 	}
@@ -269,20 +278,25 @@ func (e *Engine) inputs(q *queryState, d detector, b *event.Batch, o *event.Oper
 
 // value evaluates a rule's signal under its guards; NaN where it does not apply.
 func (e *Engine) value(q *queryState, ri int, b *event.Batch, o *event.Operator) float64 {
-	r := e.pack.rules[ri]
-	for _, guard := range []*expression{r.signal.when, r.when} {
-		if guard == nil {
-			continue
-		}
-		if holds, _ := guard.at(b, o, &q.facts); holds != 1 {
-			return math.NaN()
-		}
-	}
-	v, plausible := r.signal.expr.at(b, o, &q.facts)
+	v, plausible := e.pack.rules[ri].valueOf(b, o, &q.facts)
 	if !plausible {
 		e.rules[ri].metrics.implausible.Inc()
 	}
 	return v
+}
+
+// valueOf evaluates the rule's signal under its guards; NaN where it does not apply.
+// plausible is false where a figure in it cannot be true.
+func (r *rule) valueOf(b *event.Batch, o *event.Operator, f *Facts) (v float64, plausible bool) {
+	for _, guard := range [2]*expression{r.signal.when, r.when} {
+		if guard == nil {
+			continue
+		}
+		if holds, _ := guard.at(b, o, f); holds != 1 {
+			return math.NaN(), true
+		}
+	}
+	return r.signal.expr.at(b, o, f)
 }
 
 // Tick tells the engine that time passes, Unix milliseconds: it judges what is

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"slices"
 
 	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/rules/trend"
@@ -279,4 +280,14 @@ func (h *history) timesMs(to []int64, from int) []int64 {
 func (h *history) reset() {
 	h.n, h.step, h.clock = 0, 1, steadyClock{}
 	h.cut(0)
+}
+
+// medianOf returns the median, NaN of nothing. It reorders v.
+func medianOf(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(v)
+	n := len(v)
+	return v[(n-1)/2] + (v[n/2]-v[(n-1)/2])/2
 }

@@ -58,6 +58,8 @@ type rule struct {
 	limit              int
 	// windowKey tells two rules that learn the same from the same batches.
 	windowKey string
+	// columnKey tells two rules that judge the same values.
+	columnKey string
 	// key tells the rule from the others of the pack, over reloads.
 	key string
 }
@@ -141,7 +143,7 @@ func (l *loader) compileRule(g *groupSpec, ri int, path string) *rule {
 	if len(l.faults) > before {
 		return nil
 	}
-	r.windowKey = spec.windowKey(r)
+	r.windowKey, r.columnKey = spec.windowKey(r), r.valueKey()
 	return r
 }
 

@@ -49,7 +49,8 @@ type queryState struct {
 	dated   int    // batches that FactFirstEventMs is from
 	group   string // key of a group of queries that this stands for; empty for a query
 
-	rules [][]*series // by place of the rule in the pack
+	rules   [][]*series // by place of the rule in the pack
+	columns []*columnSet
 }
 
 func newQueryState(rules int) *queryState {
@@ -249,19 +250,24 @@ func (e *Engine) series(q *queryState, ri int, o *event.Operator, out []Verdict)
 			return s, out
 		}
 		out = e.end(q, ri, s, "another operator took its place", q.atMs, out)
-		q.rules[ri][k] = e.newSeries(ri, index, name)
+		s.release()
+		q.rules[ri][k] = e.newSeries(q, ri, index, name)
 		return q.rules[ri][k], out
 	}
-	s := e.newSeries(ri, index, name)
+	s := e.newSeries(q, ri, index, name)
 	q.rules[ri] = append(q.rules[ri], s)
 	return s, out
 }
 
-func (e *Engine) newSeries(ri, index int, name string) *series {
+func (e *Engine) newSeries(q *queryState, ri, index int, name string) *series {
 	r := e.pack.rules[ri]
 	s := &series{operator: name, index: index}
 	if d, ok := r.detector.(eventDetector); ok {
 		s.watcher = d.newWatcher()
+	} else if d := r.shared(); d != nil {
+		s.tracker = newRisingTracker(d, e.scratch, func(x Extent) *column {
+			return q.columnOf(r, d, x, index, name, e.scratch)
+		})
 	} else {
 		s.tracker = r.detector.newTracker(e.scratch)
 	}
@@ -285,6 +291,7 @@ func (e *Engine) dropGone(q *queryState, ri, operators int, out []Verdict) []Ver
 			continue
 		}
 		out = e.end(q, ri, s, "the query no longer has the operator", q.atMs, out)
+		s.release()
 	}
 	clear(q.rules[ri][len(kept):])
 	q.rules[ri] = kept

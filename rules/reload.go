@@ -87,7 +87,12 @@ func (q *queryState) rearrange(from []int) {
 	rules := make([][]*series, len(from))
 	for ni, oi := range from {
 		if oi >= 0 {
-			rules[ni] = q.rules[oi]
+			rules[ni], q.rules[oi] = q.rules[oi], nil
+		}
+	}
+	for _, gone := range q.rules {
+		for _, s := range gone {
+			s.release()
 		}
 	}
 	q.rules = rules

@@ -145,17 +145,29 @@ func (d *rising) describe() string {
 	return b.String()
 }
 
+// newTracker makes a tracker with columns of its own.
 func (d *rising) newTracker(s *trend.Scratch) tracker {
-	t := &risingTracker{d: d, short: trend.NewWindow(span(d.spec.Over), windowPoints)}
-	t.short.UseScratch(s)
-	if !d.spec.AgreeOver.IsZero() {
-		t.long = trend.NewWindow(span(d.spec.AgreeOver), windowPoints)
-		t.long.UseScratch(s)
-	}
-	if l := d.spec.Level; l != nil {
-		t.level = newLevelTracker(l, s)
-	}
+	var own []*columnSet
+	t := newRisingTracker(d, s, func(e Extent) *column {
+		want := reachOf(e)
+		for _, set := range own {
+			if set.reach == want {
+				return set.list[0]
+			}
+		}
+		set := newColumnSet(want, s)
+		c := set.add(&column{users: 1})
+		if len(d.ins) > 0 {
+			c.load = set.add(&column{users: 1})
+		}
+		own = append(own, set)
+		return c
+	})
+	t.own = own
 	return t
 }
+
+// stride is one: while nothing rises a look costs no more than taking a value in.
+func (d *rising) stride() int { return 1 }
 
 func span(e Extent) trend.Span { return trend.Span{Batches: e.Batches, Ms: e.Ms} }

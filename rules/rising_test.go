@@ -148,19 +148,3 @@ func TestMinPointsIsABoundary(t *testing.T) {
 		t.Errorf("after a reset: %+v", got)
 	}
 }
-
-func TestLevelsOfFewBatchesAreNotFolded(t *testing.T) {
-	few := newLevelTracker(&levelSpec{Recent: Extent{Batches: 5}, Before: Extent{Batches: 10}}, &trend.Scratch{})
-	many := newLevelTracker(&levelSpec{Recent: Extent{Batches: 60}, Before: Extent{Batches: 500}}, &trend.Scratch{})
-	for i := range int64(600) {
-		p := trend.Point{Batch: i, AtMs: i, Value: 1, Load: math.NaN()}
-		few.push(p)
-		many.push(p)
-	}
-	if few.batches() < 15 || few.batches() > 20 {
-		t.Errorf("5 against 10 batches are kept as %d", few.batches())
-	}
-	if many.batches() < 560 || many.batches() > 570 {
-		t.Errorf("60 against 500 batches are kept as %d", many.batches())
-	}
-}

@@ -2,16 +2,12 @@ package rules
 
 import (
 	"math"
-	"slices"
 
+	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/rules/trend"
 )
 
 const (
-	// windowPoints is how many points a window keeps: 120 batches of a minute as they
-	// are, anything longer or faster as medians of a few batches in a row. Memory: 9
-	// KiB a window.
-	windowPoints = 144
 	// newest is how many batches the present level is the median of.
 	newest = 15
 	// maxAgeMs is how old the oldest of min_points batches may be: slower streams
@@ -24,72 +20,147 @@ const (
 	// before where the rule names no reference window of its own; after that it is
 	// the new normal.
 	holdBatches = 500
+	// lookEvery is how many batches pass between looks at the levels and at what is
+	// only shown: they cost a hundred times what a look at a window without a trend does.
+	lookEvery = 4
 )
 
-// risingTracker is the state of `rising` for one series.
-type risingTracker struct {
-	d           *rising
-	short, long *trend.Window // long is nil without agree_over
-	level       *levelTracker // nil without level
-
-	recent  [newest]float64
-	sorted  [newest]float64
-	pushed  int
-	times   []int64 // start times of the newest min_points batches, a ring
-	lastAt  int64
-	lastPos int64 // batch of the last push
+// window is a span over a column, watched for a trend.
+type window struct {
+	column *column
+	extent Extent
+	number int // of the watch, in the column's set
+	moves  int // of the column, when the watch was asked for
+	pace   trend.Pace
 }
 
+// risingTracker is the state of `rising` for one series: its spans over columns that
+// it shares with other rules. Memory: 300 bytes, and 450 for each span in the columns.
+type risingTracker struct {
+	d           *rising
+	scratch     *trend.Scratch
+	short, long window // long has no column without agree_over
+	level       *column // nil without level
+	own         []*columnSet
+
+	looked  int64   // batches taken when value and levels were looked at
+	value   float64 // the present level then
+	old     bool    // the newest min_points batches took too long to be one trend
+	leveled *Judgement
+}
+
+// newRisingTracker judges the columns that columnOf finds for a rule's extents.
+func newRisingTracker(d *rising, s *trend.Scratch, columnOf func(Extent) *column) *risingTracker {
+	t := &risingTracker{d: d, scratch: s, looked: -1, value: math.NaN()}
+	t.short = window{column: columnOf(d.spec.Over), extent: d.spec.Over, moves: -1}
+	if !d.spec.AgreeOver.IsZero() {
+		t.long = window{column: columnOf(d.spec.AgreeOver), extent: d.spec.AgreeOver, moves: -1}
+	}
+	if l := d.spec.Level; l != nil {
+		t.level = columnOf(Extent(l.recent().Plus(l.before())))
+	}
+	return t
+}
+
+func (l *levelSpec) recent() trend.Span { return span(l.Recent) }
+func (l *levelSpec) before() trend.Span { return span(l.Before) }
+
+// columns are those that the tracker judges.
+func (t *risingTracker) columns() [3]*column {
+	return [3]*column{t.short.column, t.long.column, t.level}
+}
+
+// stage evaluates the columns for a batch.
+func (t *risingTracker) stage(q *queryState, b *event.Batch, o *event.Operator, warm bool) {
+	for _, c := range t.columns() {
+		if c != nil {
+			c.stage(q, b, o, warm)
+		}
+	}
+}
+
+// release gives the columns back.
+func (t *risingTracker) release() {
+	for _, c := range t.columns() {
+		c.release()
+	}
+}
+
+// push takes one batch into columns of the tracker's own; those that it shares have it
+// already.
 func (t *risingTracker) push(p trend.Point, _ []float64) {
-	t.recent[t.pushed%newest] = p.Value
-	if len(t.times) < t.d.spec.MinPoints {
-		t.times = append(t.times, p.AtMs)
-	} else {
-		t.times[t.pushed%len(t.times)] = p.AtMs
-	}
-	t.pushed++
-	t.lastAt, t.lastPos = p.AtMs, p.Batch
-	t.short.Push(p)
-	if t.long != nil {
-		t.long.Push(p)
-	}
-	if t.level != nil {
-		t.level.push(p)
+	for _, s := range t.own {
+		s.row[0], s.due = float32(p.Value), true
+		if len(s.row) > 1 {
+			s.row[1] = float32(p.Load)
+		}
+		s.push(p.Batch, p.AtMs)
 	}
 }
 
 func (t *risingTracker) reset() {
-	t.pushed, t.times = 0, t.times[:0]
-	t.short.Reset()
-	if t.long != nil {
-		t.long.Reset()
+	for _, s := range t.own {
+		s.cols.Reset()
 	}
-	if t.level != nil {
-		t.level.reset()
-	}
+	t.short.pace.Reset()
+	t.long.pace.Reset()
+	t.looked, t.value, t.leveled = -1, math.NaN(), nil
 }
 
-func (t *risingTracker) points() int { return t.short.Batches() }
+// cols are the columns that the short window is in.
+func (t *risingTracker) cols() *trend.Columns { return t.short.column.set.cols }
+
+// rising judges the span.
+func (w *window) rising(o trend.RisingOptions) trend.RisingResult {
+	cols := w.column.set.cols
+	if w.moves != w.column.moves {
+		w.number, w.moves = cols.Watch(w.column.place, span(w.extent)), w.column.moves
+		w.pace.Reset()
+	}
+	return cols.RisingPaced(w.number, w.column.loadPlace(), o, &w.pace)
+}
+
+func (t *risingTracker) points() int {
+	return t.cols().Points(t.short.column.place, span(t.d.spec.Over))
+}
+
+// look refreshes what need not be known at each batch.
+func (t *risingTracker) look() {
+	n := t.cols().Pushes()
+	if t.looked >= 0 && n < t.looked+lookEvery {
+		return
+	}
+	t.looked, t.old, t.value = n, t.rare(), t.now()
+	t.leveled = nil
+	if t.level == nil {
+		return
+	}
+	if j := t.shift(); j.Said != SaidTooFew && j.Said != SaidClear {
+		t.leveled = new(Judgement)
+		*t.leveled = j
+	}
+}
 
 // rare reports whether the newest min_points batches took too long to be one
 // trend.
 func (t *risingTracker) rare() bool {
-	n := len(t.times)
-	if n < t.d.spec.MinPoints {
+	if t.cols().FineMs() <= maxAgeMs {
 		return false
 	}
-	return t.lastAt-t.times[t.pushed%n] > maxAgeMs
+	_, ms, full := t.cols().Reach(t.short.column.place, trend.Span{Batches: t.d.spec.MinPoints})
+	return full && ms > maxAgeMs
 }
 
 func (t *risingTracker) judge(hold *Judgement) Judgement {
-	if t.rare() {
-		j := t.empty(SaidTooFew)
+	t.look()
+	if t.old {
+		j := t.empty(SaidTooFew, t.points())
 		j.Why = tooRare(t.d.spec.MinPoints).Why
 		return j
 	}
 	j := t.trend()
-	if j.Said != SaidFound && t.level != nil {
-		j = better(j, t.shift())
+	if j.Said != SaidFound && t.leveled != nil {
+		j = better(j, *t.leveled)
 	}
 	if j.Said != SaidFound && hold != nil && t.holds(hold) {
 		j = t.held(hold)
@@ -106,7 +177,8 @@ func (t *risingTracker) why(s Said) string {
 		if t.points() >= want.Batches {
 			want = t.d.spec.AgreeOver
 		}
-		return tooFew(t.points(), t.short.SpanMs(), want).Why
+		n, ms, _ := t.cols().Reach(t.short.column.place, span(t.d.spec.Over))
+		return tooFew(n, ms, want).Why
 	case SaidCannotTell:
 		return "cannot tell: it moved, and adjusted_for (" + t.d.spec.AdjustedFor + ") is not known for half of the batches"
 	case SaidExplained:
@@ -115,20 +187,24 @@ func (t *risingTracker) why(s Said) string {
 	return ""
 }
 
-func (t *risingTracker) empty(said Said) Judgement {
-	return Judgement{Said: said, Value: t.now(), Points: t.points(), SpanMs: t.short.SpanMs(), Since: -1}
+func (t *risingTracker) empty(said Said, points int) Judgement {
+	j := Judgement{Said: said, Value: t.value, Points: points, Since: -1}
+	if w := &t.short; w.moves == w.column.moves {
+		j.SpanMs = t.cols().WatchedMs(w.number)
+	}
+	return j
 }
 
 // trend asks the windows for a line.
 func (t *risingTracker) trend() Judgement {
-	r := t.short.Rising(t.d.options)
-	j := t.empty(saidOf(r.Verdict))
+	r := t.short.rising(t.d.options)
+	j := t.empty(saidOf(r.Verdict), r.Batches)
 	if r.Verdict == trend.TooFew || r.Verdict == trend.Clear {
 		return j
 	}
 	j.Start, j.End, j.Rise, j.Relative = r.Start, r.End, r.Rise, r.Relative
 	j.SlopePerBatch, j.Since, j.How = r.SlopePerBatch, r.Since, "trend"
-	if r.Verdict == trend.Found && t.long != nil {
+	if r.Verdict == trend.Found && t.long.column != nil {
 		j.Said = t.agreed()
 	}
 	return j
@@ -136,17 +212,18 @@ func (t *risingTracker) trend() Judgement {
 
 // agreed asks the longer window whether it sees the same.
 func (t *risingTracker) agreed() Said {
-	want := agreeShare * float64(t.d.spec.AgreeOver.Batches)
-	if float64(t.long.Batches()) < want {
+	r := t.long.rising(t.d.options)
+	if float64(r.Batches) < agreeShare*float64(t.d.spec.AgreeOver.Batches) {
 		return SaidTooFew
 	}
-	return saidOf(t.long.Rising(t.d.options).Verdict)
+	return saidOf(r.Verdict)
 }
 
 // shift asks whether the newest batches lie above those before.
 func (t *risingTracker) shift() Judgement {
-	r := t.level.window.Level(t.d.level)
-	j := t.empty(saidOf(r.Verdict))
+	l := t.d.spec.Level
+	r := t.level.set.cols.Level(t.level.place, t.level.loadPlace(), l.recent(), l.before(), t.d.level)
+	j := t.empty(saidOf(r.Verdict), r.RecentBatches+r.BeforeBatches)
 	if r.Verdict == trend.TooFew || r.Verdict == trend.Clear {
 		return j
 	}
@@ -154,7 +231,7 @@ func (t *risingTracker) shift() Judgement {
 	if r.Before > 0 {
 		j.Relative = j.Rise / r.Before
 	}
-	j.Points, j.SpanMs, j.Since, j.How = t.level.batches(), 0, r.Since, "level"
+	j.SpanMs, j.Since, j.How = 0, r.Since, "level"
 	if r.Verdict == trend.Found {
 		j.Since = t.locate(r.Since)
 	}
@@ -166,7 +243,7 @@ func (t *risingTracker) shift() Judgement {
 // the batch that a step or a bend fits best. Too faint a move leaves what is known.
 func (t *risingTracker) locate(known int64) int64 {
 	o := trend.RisingOptions{MinPoints: leastMinPoints, Z: 1, GateZ: 1, By: 0.05, Falling: t.d.falling}
-	if r := t.short.Rising(o); r.Verdict == trend.Found {
+	if r := t.cols().Rising(t.short.column.place, trend.NoLoad, span(t.d.spec.Over), o); r.Verdict == trend.Found {
 		return r.Since
 	}
 	return known
@@ -182,14 +259,12 @@ func better(a, b Judgement) Judgement {
 
 // now is the present level: the median of the newest batches.
 func (t *risingTracker) now() float64 {
-	n := min(t.pushed, newest)
-	if n == 0 {
+	r := t.scratch.Rows()
+	r.Y = t.cols().Newest(t.short.column.place, newest, r.Y[:0])
+	if len(r.Y) == 0 {
 		return math.NaN()
 	}
-	s := t.sorted[:n]
-	copy(s, t.recent[:n])
-	slices.Sort(s)
-	return s[n/2]
+	return t.scratch.Median(r.Y)
 }
 
 // holds reports whether the value still stands where a finding took it. A line
@@ -201,19 +276,19 @@ func (t *risingTracker) holds(f *Judgement) bool {
 	if l := t.d.spec.Level; l != nil {
 		reference = int64(max(l.Before.Batches, holdBatches))
 	}
-	if t.lastPos-f.Since > reference {
+	if t.cols().LastBatch()-f.Since > reference {
 		return false
 	}
 	half := f.Start + f.Rise/2
 	if t.d.falling {
-		return t.now() < half
+		return t.value < half
 	}
-	return t.now() > half
+	return t.value > half
 }
 
 // held repeats a finding with the present level.
 func (t *risingTracker) held(f *Judgement) Judgement {
-	j := t.empty(SaidFound)
+	j := t.empty(SaidFound, t.points())
 	j.Start, j.End, j.Since, j.How = f.Start, j.Value, f.Since, "held"
 	j.Rise = j.End - j.Start
 	if j.Start > 0 {

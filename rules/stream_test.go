@@ -365,9 +365,9 @@ func TestAFastStreamIsJudgedByTime(t *testing.T) {
 		t.Errorf("it was pending for %d ms, want half an hour", held)
 	}
 	for _, q := range s.e.queries {
-		for _, sr := range q.rules[0] {
-			if n := sr.tracker.(*risingTracker).short.Len(); n > windowPoints {
-				t.Errorf("the window keeps %d points, want at most %d", n, windowPoints)
+		for _, set := range q.columns {
+			if n := set.cols.Bytes(); n > 20_000 {
+				t.Errorf("%d columns keep %d bytes", len(set.list), n)
 			}
 		}
 	}
