@@ -82,6 +82,9 @@ type ruleState struct {
 	// groups are what a rule of many queries judges, in the order in which they came.
 	groups  []*queryState
 	grouper grouper
+	// evidence is what it and others gather, places where its own figures are in it.
+	evidence *evidencePlan
+	places   []int
 }
 
 // New returns an engine that knows no query yet. p may be nil: no rules.
@@ -107,6 +110,7 @@ func (e *Engine) adopt(p *Pack) {
 			e.rules[i].grouper = d.newGroups()
 		}
 	}
+	e.planEvidence()
 }
 
 // Apply judges one update and appends what changed to out: alerts that changed
@@ -248,9 +252,7 @@ func (e *Engine) feed(q *queryState, ri int, b *event.Batch, o *event.Operator, 
 		in, load := e.inputs(q, r.detector, b, o)
 		s.tracker.push(trend.Point{Batch: q.position, AtMs: q.atMs, Value: v, Load: load}, in)
 	}
-	if s.evidence != nil {
-		s.evidence.push(r.evidence, q.position, q.atMs, b, o, &q.facts)
-	}
+	s.evidence.push(q, b, o)
 	e.rules[ri].metrics.evaluations.Inc()
 	e.rules[ri].lastMs = q.atMs
 	was := s.judged.Said

@@ -137,9 +137,7 @@ func (e *Engine) pend(q *queryState, ri int, s *series, at moment, out []Verdict
 		pendingAtMs: at.atMs, firingAtMs: event.Absent, firingBatch: -1, judgedLast: q.newestBatch(),
 	}
 	a.firstBatch = max(-1, s.judged.Since-q.shift)
-	if s.evidence != nil {
-		a.before = s.evidence.before(s.judged.Since, nil)
-	}
+	a.before = s.evidence.before(s.judged.Since)
 	s.alert = a
 	a.labels = e.labels(q, ri, s)
 	e.alerts++

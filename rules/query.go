@@ -51,6 +51,7 @@ type queryState struct {
 
 	rules   [][]*series // by place of the rule in the pack
 	columns []*columnSet
+	rings   []*sharedRing
 }
 
 func newQueryState(rules int) *queryState {
@@ -184,8 +185,8 @@ type series struct {
 	operator string
 	index    int // of the operator, -1 for the query
 	tracker  tracker
-	watcher  watcher       // in place of a tracker, for detectors of events
-	evidence *evidenceRing // nil where the rule watches nothing else
+	watcher  watcher      // in place of a tracker, for detectors of events
+	evidence evidenceView // what the rule watches beside
 	judged   Judgement
 	// waited is how many batches came since the last judgement, and judgedAt the
 	// elapsed time of it.
@@ -229,9 +230,7 @@ func (s *series) reset() {
 		return // what happens to a query knows no segments
 	}
 	s.tracker.reset()
-	if s.evidence != nil {
-		s.evidence.reset()
-	}
+	s.evidence.reset()
 	s.judged, s.waited = Judgement{Said: SaidTooFew, Since: -1}, 0
 }
 
@@ -250,7 +249,7 @@ func (e *Engine) series(q *queryState, ri int, o *event.Operator, out []Verdict)
 			return s, out
 		}
 		out = e.end(q, ri, s, "another operator took its place", q.atMs, out)
-		s.release()
+		s.release(q)
 		q.rules[ri][k] = e.newSeries(q, ri, index, name)
 		return q.rules[ri][k], out
 	}
@@ -276,9 +275,7 @@ func (e *Engine) newSeries(q *queryState, ri, index int, name string) *series {
 		s.stride = d.stride()
 	}
 	s.judged, s.waited = Judgement{Said: SaidTooFew, Since: -1}, s.stride // judged at once
-	if len(r.evidence) > 0 {
-		s.evidence = newEvidenceRing(len(r.evidence), r.detector.span())
-	}
+	s.evidence = e.evidenceOf(q, ri, index, name)
 	return s
 }
 
@@ -291,7 +288,7 @@ func (e *Engine) dropGone(q *queryState, ri, operators int, out []Verdict) []Ver
 			continue
 		}
 		out = e.end(q, ri, s, "the query no longer has the operator", q.atMs, out)
-		s.release()
+		s.release(q)
 	}
 	clear(q.rules[ri][len(kept):])
 	q.rules[ri] = kept

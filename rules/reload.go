@@ -92,7 +92,7 @@ func (q *queryState) rearrange(from []int) {
 	}
 	for _, gone := range q.rules {
 		for _, s := range gone {
-			s.release()
+			s.release(q)
 		}
 	}
 	q.rules = rules

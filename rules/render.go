@@ -150,8 +150,8 @@ func (e *Engine) data(q *queryState, ri int, s *series) *Data {
 		return d
 	}
 	d.fromAlert(s.alert)
-	if s.evidence != nil {
-		d.fromEvidence(changes(r.evidence, s.alert.before, s.evidence.after(nil)))
+	if s.evidence.ring != nil {
+		d.fromEvidence(changes(r.evidence, s.alert.before, s.evidence.after()))
 	}
 	return d
 }

@@ -39,7 +39,7 @@ type window struct {
 type risingTracker struct {
 	d           *rising
 	scratch     *trend.Scratch
-	short, long window // long has no column without agree_over
+	short, long window  // long has no column without agree_over
 	level       *column // nil without level
 	own         []*columnSet
 

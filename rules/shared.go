@@ -102,8 +102,9 @@ func (q *queryState) find(ri int, o *event.Operator) *series {
 	return nil
 }
 
-// release gives back the columns that the series shares.
-func (s *series) release() {
+// release gives back the columns and the evidence that the series shares.
+func (s *series) release(q *queryState) {
+	s.evidence.leave(q)
 	if t, ok := s.tracker.(*risingTracker); ok && t.own == nil {
 		t.release()
 	}
