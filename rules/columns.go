@@ -11,7 +11,10 @@ import (
 const (
 	// coarseRows is how many medians a set keeps for what lies further back than its
 	// newest batches: four hours of a batch each ten seconds in blocks of nine.
-	coarseRows = 180
+	coarseRows = 174
+	// fewRows is how many it keeps where no rule asks for more than 60 batches or an
+	// hour.
+	fewRows = 96
 	// sparseEvery is how many batches pass between looks at how full columns are,
 	// sparseRows how many a column must have been there for, and sparseShare the share
 	// of them that it must have: a set reaches back half as far again as its spans.
@@ -82,10 +85,17 @@ type columnSet struct {
 	due    bool // the row has a value
 }
 
-func newColumnSet(r reach, s *trend.Scratch) *columnSet {
-	c := trend.NewColumns(0, trend.ColumnsOptions{Coarse: coarseRows, Longest: r.longest()})
+func newColumnSet(r reach, single bool, s *trend.Scratch) *columnSet {
+	o := trend.ColumnsOptions{Coarse: coarseRows, Longest: r.longest()}
+	if r.batches == 0 && r.hours <= 0 {
+		o.Coarse = fewRows
+	}
+	if single || r.hours > 1 {
+		o.Coarse = 0 // the default, which is less
+	}
+	c := trend.NewColumns(0, o)
 	c.UseScratch(s)
-	return &columnSet{reach: r, cols: c}
+	return &columnSet{reach: r, single: single, cols: c}
 }
 
 // add puts a column into a place of its own.
@@ -177,7 +187,7 @@ func (s *columnSet) empty() bool {
 // columnOf returns the column that a rule judges for an operator, or for the query
 // where index is -1, in the set that reaches back as far as e asks; it is made where
 // no other rule has it.
-func (q *queryState) columnOf(r *rule, d *rising, e Extent, index int, name string, scratch *trend.Scratch) *column {
+func (q *queryState) columnOf(r *rule, load *expression, e Extent, index int, name string, scratch *trend.Scratch) *column {
 	want := reachOf(e)
 	want.acrossRuns, want.acrossPauses = r.acrossRuns, r.acrossPauses
 	operator := "\x00" + strconv.Itoa(index) + " " + name
@@ -196,12 +206,12 @@ func (q *queryState) columnOf(r *rule, d *rising, e Extent, index int, name stri
 		}
 	}
 	if set == nil {
-		set = newColumnSet(want, scratch)
+		set = newColumnSet(want, false, scratch)
 		q.columns = append(q.columns, set)
 	}
 	c := set.add(&column{key: key, rule: r, users: 1})
-	if len(d.ins) > 0 {
-		c.load = set.loadOf(d.ins[0], "load "+d.ins[0].key+operator)
+	if load != nil {
+		c.load = set.loadOf(load, "load "+load.key+operator)
 	}
 	return c
 }
@@ -250,8 +260,7 @@ func (q *queryState) thin(s *columnSet) {
 
 // alone moves a column and a copy of its load into a set of their own.
 func (s *columnSet) alone(c *column) *columnSet {
-	own := newColumnSet(s.reach, s.cols.Scratch())
-	own.single = true
+	own := newColumnSet(s.reach, true, s.cols.Scratch())
 	from, fromLoad, load := c.place, c.loadPlace(), c.load
 	staged, value := c.staged, c.value
 	own.add(c)

@@ -238,20 +238,20 @@ func chained(t event.TriggerKind) bool {
 // feed gives one batch's value to one rule's series and moves its alert.
 func (e *Engine) feed(q *queryState, ri int, b *event.Batch, o *event.Operator, warm bool, out []Verdict) []Verdict {
 	r := e.pack.rules[ri]
-	var s *series
-	if r.shared() != nil {
-		if s = q.find(ri, o); s == nil || !e.sharedValue(q, ri, s) {
-			return out
-		}
-	} else {
-		v := e.value(q, ri, b, o)
-		if math.IsNaN(v) || warm && !r.inWarmUp {
-			return out
-		}
-		s, out = e.series(q, ri, o, out)
-		in, load := e.inputs(q, r.detector, b, o)
-		s.tracker.push(trend.Point{Batch: q.position, AtMs: q.atMs, Value: v, Load: load}, in)
+	v, s := math.NaN(), (*series)(nil)
+	if r.shared() == nil {
+		v = e.value(q, ri, b, o)
+	} else if s = q.find(ri, o); s != nil {
+		v = e.sharedValue(q, ri, s)
 	}
+	if math.IsNaN(v) || warm && !r.inWarmUp {
+		return out
+	}
+	if s == nil {
+		s, out = e.series(q, ri, o, out)
+	}
+	in, load := e.inputs(q, r.detector, b, o)
+	s.tracker.push(trend.Point{Batch: q.position, AtMs: q.atMs, Value: v, Load: load}, in)
 	s.evidence.push(q, b, o)
 	e.rules[ri].metrics.evaluations.Inc()
 	e.rules[ri].lastMs = q.atMs

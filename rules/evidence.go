@@ -93,7 +93,7 @@ func (c Change) Relative() float64 {
 }
 
 const (
-	evidenceBlocks = 32 // blocks kept
+	evidenceBlocks = 28 // blocks kept
 	blocksPerSpan  = 12 // blocks in the detector's window
 	beforeBlocks   = 12 // blocks that "before" is the median of
 	afterBlocks    = 4  // and those of "after"
@@ -101,7 +101,7 @@ const (
 
 // evidenceRing keeps the means of the evidence over blocks of batches. Medians
 // over blocks then say what was before and after, whatever single batches did.
-// Memory: 4 bytes x 32 blocks a column, and 12 bytes a column.
+// Memory: 4 bytes x 28 blocks a column, and 12 bytes a column.
 type evidenceRing struct {
 	sums    []float64 // of the open block
 	counts  []int32

@@ -33,11 +33,13 @@ func (e *Engine) planEvidence() {
 	}
 }
 
-// evidenceKey says in words which batches a rule's evidence is from.
+// evidenceKey says in words which batches a rule's evidence is from. What a query does
+// beside is the same story whatever batches a rule looks at; figures of an operator are
+// only put beside those of the batches that are judged.
 func (r *rule) evidenceKey(over Extent) string {
-	key := fmt.Sprint(r.signal.of, r.inWarmUp, r.acrossRuns, r.acrossPauses, over, r.signal.expr.duration)
+	key := fmt.Sprint(r.signal.of, r.inWarmUp, r.acrossRuns, r.acrossPauses, over)
 	for _, guard := range []*expression{r.signal.when, r.when} {
-		if guard != nil {
+		if guard != nil && r.signal.of == OfOperator {
 			key += "\x00when " + guard.key
 		}
 	}
@@ -52,13 +54,11 @@ func evidenceOver(e Extent) Extent {
 		for out.Batches = 15; 2*out.Batches <= e.Batches; out.Batches *= 2 {
 			continue
 		}
-		out.Batches = min(out.Batches, e.Batches)
 	}
 	if e.Ms > 0 {
 		for out.Ms = dayMs / 96; 2*out.Ms <= e.Ms; out.Ms *= 2 {
 			continue
 		}
-		out.Ms = min(out.Ms, e.Ms)
 	}
 	return out
 }

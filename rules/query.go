@@ -264,8 +264,8 @@ func (e *Engine) newSeries(q *queryState, ri, index int, name string) *series {
 	if d, ok := r.detector.(eventDetector); ok {
 		s.watcher = d.newWatcher()
 	} else if d := r.shared(); d != nil {
-		s.tracker = newRisingTracker(d, e.scratch, func(x Extent) *column {
-			return q.columnOf(r, d, x, index, name, e.scratch)
+		s.tracker = d.newSharer(e.scratch, func(x Extent) *column {
+			return q.columnOf(r, d.adjusts(), x, index, name, e.scratch)
 		})
 	} else {
 		s.tracker = r.detector.newTracker(e.scratch)

@@ -145,12 +145,31 @@ func (d *reaches) describe() string {
 	return b.String()
 }
 
-func (d *reaches) newTracker(s *trend.Scratch) tracker {
-	reach := d.spec.Over
-	if !d.spec.AgreeOver.IsZero() {
-		reach = d.spec.AgreeOver
+// reach is the longest span that it looks at.
+func (d *reaches) reach() Extent {
+	if d.spec.AgreeOver.IsZero() {
+		return d.spec.Over
 	}
-	t := &reachesTracker{d: d, s: s, past: newHistory(reach, forecastPoints, 1+int(truth(d.load)))}
+	return d.spec.AgreeOver
+}
+
+func (d *reaches) adjusts() *expression {
+	if !d.load {
+		return nil
+	}
+	return d.ins[0]
+}
+
+// newTracker makes a tracker with columns of its own.
+func (d *reaches) newTracker(s *trend.Scratch) tracker {
+	var own ownColumns
+	t := d.newSharer(s, own.of(d.load, s)).(*reachesTracker)
+	t.own = own.sets
+	return t
+}
+
+func (d *reaches) newSharer(s *trend.Scratch, columnOf func(Extent) *column) sharer {
+	t := &reachesTracker{d: d, s: s, column: columnOf(d.reach())}
 	if d.spec.Detrend != "" {
 		t.day = &dailyCycle{}
 	}

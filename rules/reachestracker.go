@@ -8,7 +8,6 @@ import (
 )
 
 const (
-	forecastPoints = 288
 	// moveGate of what the rule asks for must show in the medians of the window's
 	// first and last third before a line is drawn: that costs a thousand times more.
 	moveGate = 0.4
@@ -17,20 +16,34 @@ const (
 	heldWithin = 2
 )
 
-// reachesTracker is the state of `reaches` for one series. Memory: 4 KiB over 240
-// batches, 5 with load; 300 bytes for the daily cycle.
+// reachesTracker is the state of `reaches` for one series, over a column that it
+// shares with other rules. Memory: 100 bytes; 300 for the daily cycle.
 type reachesTracker struct {
-	d     *reaches
-	s     *trend.Scratch
-	past  *history
-	limit float64 // newest that is known
-	day   *dailyCycle
+	d      *reaches
+	s      *trend.Scratch
+	column *column
+	own    []*columnSet
+	limit  float64 // newest that is known
+	atMs   int64   // of the newest batch
+	day    *dailyCycle
 }
 
+// cols are the columns that it judges.
+func (t *reachesTracker) cols() *trend.Columns { return t.column.set.cols }
+
+func (t *reachesTracker) columns() [3]*column { return [3]*column{t.column} }
+
+func (t *reachesTracker) shares() bool { return t.own == nil }
+
 func (t *reachesTracker) push(p trend.Point, in []float64) {
-	if !t.past.push(p, in) {
-		return
+	for _, s := range t.own {
+		s.row[0], s.due = float32(p.Value), true
+		if len(s.row) > 1 {
+			s.row[1] = single(in, 0)
+		}
+		s.push(p.Batch, p.AtMs)
 	}
+	t.atMs = p.AtMs
 	if l := t.d.limit.at(in); l == l {
 		t.limit = l
 	}
@@ -42,9 +55,11 @@ func (t *reachesTracker) push(p trend.Point, in []float64) {
 // forecast is what one window says.
 type forecast struct {
 	trend.LimitResult
-	start float64 // level of its first third
-	from  int
-	why   string
+	start   float64 // level of its first third
+	why     string
+	batches int
+	spanMs  int64
+	since   int64 // first batch
 }
 
 // moving reports whether it goes towards the limit.
@@ -62,11 +77,11 @@ func (f *forecast) atMostMs() float64 {
 
 func (t *reachesTracker) judge(hold *Judgement) Judgement {
 	s := &t.d.spec
-	n := t.past.batches(0)
+	n := t.points()
 	switch {
 	case n < s.MinPoints:
 		return tooFew(n, 0, Extent{Batches: s.MinPoints})
-	case t.past.rare(s.MinPoints):
+	case rareIn(t.column, s.MinPoints):
 		return tooRare(s.MinPoints)
 	case t.limit != t.limit:
 		return unknown("limit", s.Limit)
@@ -85,7 +100,7 @@ func (t *reachesTracker) judge(hold *Judgement) Judgement {
 // weigh makes a judgement of both windows.
 func (t *reachesTracker) weigh(near, far *forecast, hold *Judgement) Judgement {
 	j := judgement(SaidClear, "%s", near.Reach)
-	j.Points, j.SpanMs, j.Limit, j.Value = t.past.batches(near.from), t.past.ageMs(near.from), t.limit, near.Now
+	j.Points, j.SpanMs, j.Limit, j.Value = near.batches, near.spanMs, t.limit, near.Now
 	if near.why != "" {
 		j.Why = near.why
 	}
@@ -105,12 +120,12 @@ func (t *reachesTracker) weigh(near, far *forecast, hold *Judgement) Judgement {
 		j.Why = "further away than " + shortDuration(t.d.spec.Within.Std())
 		return j
 	}
-	j.Said, j.How, j.Since = SaidFound, "line", t.past.batchAt(near.from)
+	j.Said, j.How, j.Since = SaidFound, "line", near.since
 	if hold != nil && slowest > t.d.withinMs {
 		j.How = "held"
 	}
 	t.eta(&j, near, far)
-	j.SlopePerBatch = j.Rise / float64(max(t.past.batches(near.from)-1, 1))
+	j.SlopePerBatch = j.Rise / float64(max(near.batches-1, 1))
 	return j
 }
 
@@ -139,19 +154,14 @@ func (t *reachesTracker) eta(j *Judgement, near, far *forecast) {
 
 // ask draws the line over one window.
 func (t *reachesTracker) ask(over Extent) forecast {
-	from, covered := t.past.start(over)
-	if !covered {
-		from = 0
-	}
 	r := t.s.Rows()
-	r.Ms, r.Y, r.X = t.past.timesMs(r.Ms[:0], from), t.past.column(r.Y[:0], 0, from), r.X[:0]
-	for _, ms := range r.Ms {
-		r.X = append(r.X, float64(ms-r.Ms[0]))
-	}
-	f := forecast{from: from}
+	p := trend.Series{Batch: r.Batch, AtMs: r.Ms, X: r.X, Y: r.Y}
+	r.Load = t.cols().Trace(t.column.place, t.column.loadPlace(), span(over), &p, r.Load[:0])
+	r.Batch, r.Ms, r.X, r.Y = p.Batch, p.AtMs, p.X, p.Y
+	f := forecast{batches: p.Batches, spanMs: r.Ms[len(r.Ms)-1] - r.Ms[0], since: r.Batch[0]}
 	taken := false
 	if t.d.load {
-		taken, f.why = t.withoutLoad(r, from)
+		taken, f.why = t.withoutLoad(r)
 	}
 	if t.day != nil && !taken { // a load that is taken out takes its cycle along
 		if why := t.withoutDay(r); why != "" {
@@ -178,12 +188,11 @@ func (t *reachesTracker) moves(first, last float64) bool {
 
 // withoutLoad takes the load out of r.Y, unless the level is so high that it does
 // not matter what fills it. It says why it could not.
-func (t *reachesTracker) withoutLoad(r *trend.Rows, from int) (taken bool, why string) {
+func (t *reachesTracker) withoutLoad(r *trend.Rows) (taken bool, why string) {
 	newest := r.Y[len(r.Y)-len(r.Y)/3:]
 	if t.d.spec.RawAbove != "" && t.s.Median(newest) > t.d.rawAbove {
 		return false, ""
 	}
-	r.Load = t.past.column(r.Load[:0], 1, from)
 	r.Before, taken = t.s.WithoutLoad(r.Before[:0], r.X, r.Y, r.Load)
 	if !taken {
 		return false, "load (" + t.d.spec.AdjustedFor + ") is not known"
@@ -199,15 +208,17 @@ func (t *reachesTracker) withoutDay(r *trend.Rows) (why string) {
 	}
 	newest := r.Ms[len(r.Ms)-1]
 	for i, ms := range r.Ms {
-		r.Y[i] /= t.day.share(t.past.clock.atMs - (newest - ms))
+		r.Y[i] /= t.day.share(t.atMs - (newest - ms))
 	}
 	return ""
 }
 
-func (t *reachesTracker) points() int { return t.past.batches(0) }
+func (t *reachesTracker) points() int { return t.cols().Points(t.column.place, span(t.d.reach())) }
 
 // reset begins a new segment. The daily cycle is the input's, and stays.
 func (t *reachesTracker) reset() {
-	t.past.reset()
+	for _, s := range t.own {
+		s.cols.Reset()
+	}
 	t.limit = math.NaN()
 }

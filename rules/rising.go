@@ -145,25 +145,18 @@ func (d *rising) describe() string {
 	return b.String()
 }
 
+func (d *rising) adjusts() *expression {
+	if len(d.ins) == 0 {
+		return nil
+	}
+	return d.ins[0]
+}
+
 // newTracker makes a tracker with columns of its own.
 func (d *rising) newTracker(s *trend.Scratch) tracker {
-	var own []*columnSet
-	t := newRisingTracker(d, s, func(e Extent) *column {
-		want := reachOf(e)
-		for _, set := range own {
-			if set.reach == want {
-				return set.list[0]
-			}
-		}
-		set := newColumnSet(want, s)
-		c := set.add(&column{users: 1})
-		if len(d.ins) > 0 {
-			c.load = set.add(&column{users: 1})
-		}
-		own = append(own, set)
-		return c
-	})
-	t.own = own
+	var own ownColumns
+	t := d.newSharer(s, own.of(len(d.ins) > 0, s)).(*risingTracker)
+	t.own = own.sets
 	return t
 }
 

@@ -3,7 +3,6 @@ package rules
 import (
 	"math"
 
-	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/rules/trend"
 )
 
@@ -37,24 +36,27 @@ type window struct {
 // risingTracker is the state of `rising` for one series: its spans over columns that
 // it shares with other rules. Memory: 300 bytes, and 450 for each span in the columns.
 type risingTracker struct {
-	d           *rising
-	scratch     *trend.Scratch
-	short, long window  // long has no column without agree_over
-	level       *column // nil without level
-	own         []*columnSet
+	d       *rising
+	scratch *trend.Scratch
+	short   window
+	long    *column // nil without agree_over
+	level   *column // nil without level
+	own     []*columnSet
 
-	looked  int64   // batches taken when value and levels were looked at
-	value   float64 // the present level then
-	old     bool    // the newest min_points batches took too long to be one trend
-	leveled *Judgement
+	looked   int64   // batches taken when value and levels were looked at
+	value    float64 // the present level then
+	old      bool    // the newest min_points batches took too long to be one trend
+	leveled  *Judgement
+	agrees   Said // of the longer window, when agreedAt batches had been taken
+	agreedAt int64
 }
 
-// newRisingTracker judges the columns that columnOf finds for a rule's extents.
-func newRisingTracker(d *rising, s *trend.Scratch, columnOf func(Extent) *column) *risingTracker {
-	t := &risingTracker{d: d, scratch: s, looked: -1, value: math.NaN()}
+// newSharer judges the columns that columnOf finds for the rule's extents.
+func (d *rising) newSharer(s *trend.Scratch, columnOf func(Extent) *column) sharer {
+	t := &risingTracker{d: d, scratch: s, looked: -1, agreedAt: -1, value: math.NaN()}
 	t.short = window{column: columnOf(d.spec.Over), extent: d.spec.Over, moves: -1}
 	if !d.spec.AgreeOver.IsZero() {
-		t.long = window{column: columnOf(d.spec.AgreeOver), extent: d.spec.AgreeOver, moves: -1}
+		t.long = columnOf(d.spec.AgreeOver)
 	}
 	if l := d.spec.Level; l != nil {
 		t.level = columnOf(Extent(l.recent().Plus(l.before())))
@@ -67,24 +69,10 @@ func (l *levelSpec) before() trend.Span { return span(l.Before) }
 
 // columns are those that the tracker judges.
 func (t *risingTracker) columns() [3]*column {
-	return [3]*column{t.short.column, t.long.column, t.level}
+	return [3]*column{t.short.column, t.long, t.level}
 }
 
-// stage evaluates the columns for a batch.
-func (t *risingTracker) stage(q *queryState, b *event.Batch, o *event.Operator, warm bool) {
-	for _, c := range t.columns() {
-		if c != nil {
-			c.stage(q, b, o, warm)
-		}
-	}
-}
-
-// release gives the columns back.
-func (t *risingTracker) release() {
-	for _, c := range t.columns() {
-		c.release()
-	}
-}
+func (t *risingTracker) shares() bool { return t.own == nil }
 
 // push takes one batch into columns of the tracker's own; those that it shares have it
 // already.
@@ -103,8 +91,7 @@ func (t *risingTracker) reset() {
 		s.cols.Reset()
 	}
 	t.short.pace.Reset()
-	t.long.pace.Reset()
-	t.looked, t.value, t.leveled = -1, math.NaN(), nil
+	t.looked, t.agreedAt, t.value, t.leveled = -1, -1, math.NaN(), nil
 }
 
 // cols are the columns that the short window is in.
@@ -144,10 +131,16 @@ func (t *risingTracker) look() {
 // rare reports whether the newest min_points batches took too long to be one
 // trend.
 func (t *risingTracker) rare() bool {
-	if t.cols().FineMs() <= maxAgeMs {
+	return rareIn(t.short.column, t.d.spec.MinPoints)
+}
+
+// rareIn reports whether the newest so many batches of a column took longer than a
+// week.
+func rareIn(c *column, batches int) bool {
+	if c.set.cols.FineMs() <= maxAgeMs {
 		return false
 	}
-	_, ms, full := t.cols().Reach(t.short.column.place, trend.Span{Batches: t.d.spec.MinPoints})
+	_, ms, full := c.set.cols.Reach(c.place, trend.Span{Batches: batches})
 	return full && ms > maxAgeMs
 }
 
@@ -204,19 +197,25 @@ func (t *risingTracker) trend() Judgement {
 	}
 	j.Start, j.End, j.Rise, j.Relative = r.Start, r.End, r.Rise, r.Relative
 	j.SlopePerBatch, j.Since, j.How = r.SlopePerBatch, r.Since, "trend"
-	if r.Verdict == trend.Found && t.long.column != nil {
+	if r.Verdict == trend.Found && t.long != nil {
 		j.Said = t.agreed()
 	}
 	return j
 }
 
-// agreed asks the longer window whether it sees the same.
+// agreed asks the longer window whether it sees the same: now and then, and only while
+// the short one has a finding, so that it need not be watched.
 func (t *risingTracker) agreed() Said {
-	r := t.long.rising(t.d.options)
-	if float64(r.Batches) < agreeShare*float64(t.d.spec.AgreeOver.Batches) {
-		return SaidTooFew
+	cols, place := t.long.set.cols, t.long.place
+	if n := cols.Pushes(); t.agreedAt < 0 || n >= t.agreedAt+lookEvery {
+		t.agreedAt = n
+		r := cols.Rising(place, t.long.loadPlace(), span(t.d.spec.AgreeOver), t.d.options)
+		t.agrees = saidOf(r.Verdict)
+		if float64(r.Batches) < agreeShare*float64(t.d.spec.AgreeOver.Batches) {
+			t.agrees = SaidTooFew
+		}
 	}
-	return saidOf(r.Verdict)
+	return t.agrees
 }
 
 // shift asks whether the newest batches lie above those before.

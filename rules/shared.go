@@ -5,13 +5,54 @@ import (
 	"math"
 
 	"github.com/stategauge/stategauge/event"
+	"github.com/stategauge/stategauge/rules/trend"
 )
 
-// shared is the rule's detector where it judges columns that other rules judge too;
-// nil where its trackers keep what they need.
-func (r *rule) shared() *rising {
-	d, _ := r.detector.(*rising)
+// sharing is a detector that judges columns which other rules judge too.
+type sharing interface {
+	detector
+	// adjusts is the load that values are adjusted for, nil for none.
+	adjusts() *expression
+	// newSharer makes the state of one series over the columns that columnOf gives.
+	newSharer(s *trend.Scratch, columnOf func(Extent) *column) sharer
+}
+
+// sharer is a tracker over shared columns, which have each batch before push comes.
+type sharer interface {
+	tracker
+	// columns are those that it judges; nil ones are none.
+	columns() [3]*column
+	// shares is false where it has columns of its own, fed by push.
+	shares() bool
+}
+
+// shared is the rule's detector where it shares columns; nil where its trackers keep
+// what they need.
+func (r *rule) shared() sharing {
+	d, _ := r.detector.(sharing)
 	return d
+}
+
+// ownColumns makes columns for one tracker alone.
+type ownColumns struct{ sets []*columnSet }
+
+// of returns what finds a column for an extent.
+func (own *ownColumns) of(load bool, s *trend.Scratch) func(Extent) *column {
+	return func(e Extent) *column {
+		want := reachOf(e)
+		for _, set := range own.sets {
+			if set.reach == want {
+				return set.list[0]
+			}
+		}
+		set := newColumnSet(want, false, s)
+		c := set.add(&column{users: 1})
+		if load {
+			c.load = set.add(&column{users: 1})
+		}
+		own.sets = append(own.sets, set)
+		return c
+	}
 }
 
 // valueKey says in words everything that decides the values of the rule's series.
@@ -20,8 +61,8 @@ func (r *rule) valueKey() string {
 	if r.when != nil {
 		key += "\x00when " + r.when.key
 	}
-	for _, x := range r.detector.inputs() {
-		key += "\x00for " + x.key
+	if d := r.shared(); d != nil && d.adjusts() != nil {
+		key += "\x00for " + d.adjusts().key
 	}
 	return key
 }
@@ -70,21 +111,25 @@ func (e *Engine) stageOne(q *queryState, ri int, b *event.Batch, o *event.Operat
 		}
 		s, out = e.series(q, ri, o, out)
 	}
-	s.tracker.(*risingTracker).stage(q, b, o, warm)
+	for _, c := range s.tracker.(sharer).columns() {
+		if c != nil {
+			c.stage(q, b, o, warm)
+		}
+	}
 	return out
 }
 
-// sharedValue reports whether the batch had a value for the series, and counts what
-// could not be true.
-func (e *Engine) sharedValue(q *queryState, ri int, s *series) bool {
-	c := s.tracker.(*risingTracker).short.column
+// sharedValue returns the value that the batch had for the series, NaN without one, and
+// counts what could not be true.
+func (e *Engine) sharedValue(q *queryState, ri int, s *series) float64 {
+	c := s.tracker.(sharer).columns()[0]
 	if c.staged != q.position {
-		return false
+		return math.NaN()
 	}
 	if c.implausible {
 		e.rules[ri].metrics.implausible.Inc()
 	}
-	return !math.IsNaN(c.value)
+	return c.value
 }
 
 // find returns the rule's series for the operator, or for the query where o is nil; nil
@@ -105,7 +150,11 @@ func (q *queryState) find(ri int, o *event.Operator) *series {
 // release gives back the columns and the evidence that the series shares.
 func (s *series) release(q *queryState) {
 	s.evidence.leave(q)
-	if t, ok := s.tracker.(*risingTracker); ok && t.own == nil {
-		t.release()
+	t, ok := s.tracker.(sharer)
+	if !ok || !t.shares() {
+		return
+	}
+	for _, c := range t.columns() {
+		c.release()
 	}
 }

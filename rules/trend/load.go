@@ -15,8 +15,11 @@ const (
 	// negligible is the share of a rise that load must explain to be its reason.
 	negligible = 0.2
 	// huberK is where Huber's weights begin to fall, in standard deviations.
-	huberK      = 1.345
-	huberRounds = 12
+	huberK = 1.345
+	// It takes at most huberRounds, and stops where the last changed the slope by less
+	// than huberSettled of it.
+	huberRounds  = 12
+	huberSettled = 1e-3
 )
 
 // LoadFit is what load has to do with the value.
@@ -128,8 +131,12 @@ func (s *Scratch) huberSlope(x, y, load []float64, withTime bool) float64 {
 	s.residual = append(s.residual[:0], y...) // any: the first round weighs all alike
 	var p plane
 	scale := math.Inf(1)
-	for range huberRounds {
+	for round := range huberRounds {
+		before := p.perLoad
 		p = s.weighted(x, y, load, scale, withTime)
+		if round > 1 && math.Abs(p.perLoad-before) <= huberSettled*math.Abs(p.perLoad) {
+			break
+		}
 		for i := range x {
 			s.residual[i] = y[i] - p.at(x[i], load[i])
 		}
