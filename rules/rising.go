@@ -160,7 +160,4 @@ func (d *rising) newTracker(s *trend.Scratch) tracker {
 	return t
 }
 
-// stride is one: while nothing rises a look costs no more than taking a value in.
-func (d *rising) stride() int { return 1 }
-
 func span(e Extent) trend.Span { return trend.Span{Batches: e.Batches, Ms: e.Ms} }

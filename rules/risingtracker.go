@@ -19,8 +19,9 @@ const (
 	// before where the rule names no reference window of its own; after that it is
 	// the new normal.
 	holdBatches = 500
-	// lookEvery is how many batches pass between looks at the levels and at what is
-	// only shown: they cost a hundred times what a look at a window without a trend does.
+	// lookEvery is how many batches pass between looks at the levels, at the longer
+	// window and at what is only shown: they cost a hundred times what a look at a
+	// window without a trend does.
 	lookEvery = 4
 )
 
