@@ -61,6 +61,7 @@ type Engine struct {
 	scratch  *trend.Scratch
 	in       []float64 // memory for a detector's inputs
 	order    []*queryState
+	over     []ended // resolved by the present update
 	grouped  []Grouped
 	rules    []ruleState // beside pack.rules
 	alerts   int         // pending and firing
@@ -120,6 +121,10 @@ func (e *Engine) Apply(u *event.Update, out []Verdict) []Verdict {
 	if u.Event == nil {
 		return out
 	}
+	return e.settle(e.apply(u, out))
+}
+
+func (e *Engine) apply(u *event.Update, out []Verdict) []Verdict {
 	e.advance(u.Origin.ReceivedMs)
 	e.asOfMs = e.asOf(u)
 	if u.Outcome == event.OutcomeHeartbeat {
@@ -313,5 +318,5 @@ func (e *Engine) Tick(nowMs int64, out []Verdict) []Verdict {
 	e.advance(nowMs)
 	e.asOfMs = e.nowMs
 	e.prune()
-	return e.watchAll(e.letGo(out))
+	return e.settle(e.watchAll(e.letGo(out)))
 }

@@ -136,6 +136,25 @@ func (e *Engine) raise(q *queryState, ri int, s *series, severity string, at mom
 	return e.swapLabels(q, ri, s, e.labels(q, ri, s), at.atMs, "a consequence of it is more severe", out)
 }
 
+// ended is a firing alert that was resolved: of a query, by a rule.
+type ended struct {
+	q  *queryState
+	ri int
+}
+
+// settle looks after what resolved alerts spoke for, once everything that an
+// update changes is known: several causes often end with the same batch, and none
+// of them is to take over from another on its last breath.
+func (e *Engine) settle(out []Verdict) []Verdict {
+	for len(e.over) > 0 {
+		x := e.over[0]
+		e.over = e.over[1:]
+		out = e.release(x.q, x.ri, out)
+	}
+	e.over = e.over[:0]
+	return out
+}
+
 // release lets the alerts that a resolved one spoke for speak for themselves, if
 // no other cause does.
 func (e *Engine) release(q *queryState, ri int, out []Verdict) []Verdict {

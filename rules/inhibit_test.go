@@ -73,6 +73,33 @@ func TestACauseSpeaksForItsConsequences(t *testing.T) {
 	}
 }
 
+func TestCausesThatEndTogetherTakeNothingOverFromEachOther(t *testing.T) {
+	s := lifeStream(scriptedPack(t, `      - {alert: Cause, signal: op, rising: {}, labels: {severity: ticket, symptom: the-cause}}
+      - {alert: Consequence, signal: rows, rising: {}, labels: {severity: page, symptom: what-follows}}
+inhibit:
+  - {causes: [the-cause], consequences: [what-follows]}
+`))
+	var got []string
+	for _, f := range []figures{
+		{rows: letters['c'], updated: letters['F'], operators: 2},
+		{rows: letters['F'], updated: letters['F'], operators: 2},
+		{rows: letters['F'], updated: letters['c'], operators: 2},
+	} {
+		before := len(s.verdicts)
+		s.play(f)
+		for _, v := range s.verdicts[before:] {
+			if v.Alert != nil && (v.Alert.State == Firing || v.Alert.State == Resolved) {
+				got = append(got, fmt.Sprintf("%s%s %s %s", v.Rule, v.Alert.Labels.Get("operator_index"), v.Alert.State, v.Alert.Labels.Get("severity")))
+			}
+		}
+	}
+	want := "Cause0 firing ticket; Cause1 firing ticket; Cause0 resolved ticket; Cause0 firing page; Consequence firing page; " +
+		"Cause0 resolved page; Cause1 resolved ticket; Consequence firing page"
+	if strings.Join(got, "; ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, "; "), want)
+	}
+}
+
 func TestAWatchIsFoundAndNeverSaid(t *testing.T) {
 	s := lifeStream(scriptedPack(t, "      - {watch: Quiet, signal: rows, rising: {}}\n"))
 	if got := s.said("Fc Fc cc"); got != "" || len(s.e.Alerts(nil)) != 0 {

@@ -205,7 +205,7 @@ func (e *Engine) end(q *queryState, ri int, s *series, reason string, atMs int64
 	e.forget(ri, s)
 	out = append(out, v)
 	if was == Firing {
-		out = e.release(q, ri, out)
+		e.over = append(e.over, ended{q, ri})
 	}
 	return out
 }

@@ -25,6 +25,7 @@ func (e *Engine) Reload(p *Pack, nowMs int64, out []Verdict) []Verdict {
 			out = e.resolveGone(q, gone, nowMs, out)
 		}
 	}
+	out = e.settle(out)
 	old := e.rules
 	e.adopt(p)
 	for ni, oi := range from {

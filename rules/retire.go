@@ -112,7 +112,7 @@ func (e *Engine) Forget(id event.QueryID, nowMs int64, out []Verdict) []Verdict 
 		return out
 	}
 	e.advance(nowMs)
-	return e.drop(q, "the query was forgotten on request", nowMs, out)
+	return e.settle(e.drop(q, "the query was forgotten on request", nowMs, out))
 }
 
 // drop resolves the query's alerts and forgets it.
