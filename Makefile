@@ -17,7 +17,7 @@ INFO      = github.com/prometheus/common/version
 LDFLAGS   = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Revision=$(REVISION)
 
 .DEFAULT_GOAL := build
-.PHONY: setup tools servers build run demo test e2e lint fmt fuzz bench score score-quick generate listeners kafka spark spark-capture fidelity proof clean
+.PHONY: setup tools servers build run demo test e2e lint fmt fuzz bench score score-quick generate listeners kafka spark spark-capture fidelity plays proof clean
 
 ## setup: everything that development needs
 setup: tools servers
@@ -129,6 +129,10 @@ spark:
 ## spark-capture: real Spark streams as fixtures, testdata/spark (an hour)
 spark-capture:
 	python3 -B listeners/integration/capture.py
+
+## plays: tests that play scenarios, whole, without the race detector that they take too long under
+plays:
+	$(GO) test -count=1 -timeout 20m ./simulator ./simulator/store/... ./simulator/fidelity ./configs ./cmd/stategauge
 
 ## proof: each fault moves the statistic of its symptom, over SEEDS runs; ten take half an hour
 SEEDS ?= 10

@@ -245,8 +245,8 @@ func TestRulesAndRunbooksNameSettingsAsSparkDoes(t *testing.T) {
 
 // TestTheTestsOfThePackPass runs what `stategauge test rules` runs.
 func TestTheTestsOfThePackPass(t *testing.T) {
-	if testing.Short() {
-		t.Skip("plays scenarios")
+	if testing.Short() || raceEnabled {
+		t.Skip("plays scenarios; make plays does without the race detector")
 	}
 	file := filepath.Join("tests", "pack.yaml")
 	data, err := os.ReadFile(file)
