@@ -224,6 +224,14 @@ type Envelope struct {
 	Active       []ActiveQuery     // heartbeat only
 }
 
+// CopyFrom makes e a copy of src that outlives it, reusing e's memory. Settings and
+// executors are shared: nobody changes them once they are decoded.
+func (e *Envelope) CopyFrom(src *Envelope) {
+	active := append(e.Active[:0], src.Active...)
+	*e = *src
+	e.Active = active
+}
+
 // App is the application a sender runs in.
 type App struct{ ID, Name, SparkVersion, Cluster string }
 

@@ -65,3 +65,14 @@ func TestNoFieldMissingMeansNoNames(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestACopyOfAnEnvelopeOutlivesIt(t *testing.T) {
+	src := Envelope{Sender: "s", Seq: 4, App: App{Name: "shop"}, Active: []ActiveQuery{{ID: "a", TriggerActive: true}, {ID: "b"}}}
+	kept := Envelope{Active: make([]ActiveQuery, 0, 4)}
+	kept.CopyFrom(&src)
+	src.Active = append(src.Active[:0], ActiveQuery{ID: "another"})
+	src.Sender = "another"
+	if kept.Sender != "s" || kept.App.Name != "shop" || len(kept.Active) != 2 || kept.Active[0].ID != "a" || !kept.Active[0].TriggerActive {
+		t.Errorf("got %+v", kept)
+	}
+}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,9 +34,10 @@ type judge struct {
 
 // entry is a copy of an update that outlives the step which brought it.
 type entry struct {
-	update event.Update
-	event  event.Event
-	batch  event.Batch
+	update   event.Update
+	event    event.Event
+	batch    event.Batch
+	envelope event.Envelope
 }
 
 func newJudge(a *App, pack *rules.Pack, o rules.Options, limit int) *judge {
@@ -103,9 +105,14 @@ func judgeable(o event.Outcome) bool {
 func (e *entry) copyFrom(u *event.Update) {
 	e.update, e.event = *u, *u.Event
 	e.update.Event = &e.event
+	e.event.Extra = slices.Clone(u.Event.Extra)
 	if u.Event.Batch != nil {
 		e.batch.CopyFrom(u.Event.Batch)
 		e.event.Batch = &e.batch
+	}
+	if u.Event.Envelope != nil {
+		e.envelope.CopyFrom(u.Event.Envelope)
+		e.event.Envelope = &e.envelope
 	}
 }
 

@@ -47,7 +47,7 @@ func TestAStormOfOneCauseFoldsIntoOneMessage(t *testing.T) {
 	defer hook.Close()
 	bin, am, dir := server(t, "prometheus-alertmanager", "alertmanager"), freePort(t), t.TempDir()
 	conf := filepath.Join(dir, "alertmanager.yml")
-	text := fmt.Sprintf("route: {receiver: hook, group_by: [alertname, spark_cluster], group_wait: 3s}\nreceivers: [{name: hook, webhook_configs: [{url: %q}]}]\n", hook.URL)
+	text := fmt.Sprintf("route: {receiver: hook, group_by: [alertname, spark_cluster], group_wait: 20s}\nreceivers: [{name: hook, webhook_configs: [{url: %q}]}]\n", hook.URL)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
