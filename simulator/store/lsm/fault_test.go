@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"strings"
 	"testing"
 	"time"
@@ -29,15 +30,21 @@ func within(t *testing.T, call func()) {
 	}
 }
 
-// failFrom lets so many writing operations pass and fails those after.
-type failFrom struct{ left int }
+// failFrom lets so many writing operations pass and fails those after. Several
+// goroutines of Pebble's write.
+type failFrom struct{ left atomic.Int64 }
+
+func failingFrom(n int) *failFrom {
+	f := &failFrom{}
+	f.left.Store(int64(n))
+	return f
+}
 
 func (f *failFrom) MaybeError(op errorfs.Op) error {
 	if op.Kind.ReadOrWrite() == errorfs.OpIsRead || op.Kind == errorfs.OpFileClose {
 		return nil
 	}
-	f.left--
-	if f.left < 0 {
+	if f.left.Add(-1) < 0 {
 		return errorfs.ErrInjected
 	}
 	return nil
@@ -79,7 +86,7 @@ func TestDiskThatFailsGivesAnErrorAndLosesNoCheckpoint(t *testing.T) {
 		shared := NewShared(1 << 20)
 		var dirs []string
 		within(t, func() {
-			d, err := Open(Options{FS: errorfs.Wrap(mem, &failFrom{left: at}), Dir: "db", Shared: shared})
+			d, err := Open(Options{FS: errorfs.Wrap(mem, failingFrom(at)), Dir: "db", Shared: shared})
 			if err == nil {
 				err = work(d, &dirs)
 				_ = d.Close()
