@@ -114,6 +114,18 @@ func (e *Engine) adopt(p *Pack) {
 	e.planEvidence()
 }
 
+// Judgeable tells the outcomes that Apply is to hear of, from the daemon and from
+// a backtest alike. Repeats and late events say nothing new; that a query idles,
+// and that its sender is alive, tells silence from a hung batch.
+func Judgeable(o event.Outcome) bool {
+	switch o {
+	case event.OutcomeExecuted, event.OutcomeStarted, event.OutcomeTerminated, event.OutcomeFailed, event.OutcomeStateChange,
+		event.OutcomeIdle, event.OutcomeIdleCopy, event.OutcomeHeartbeat:
+		return true
+	}
+	return false
+}
+
 // Apply judges one update and appends what changed to out: alerts that changed
 // their state, and judgements that differ from the one before. The update is the
 // caller's again when Apply returns.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -500,5 +501,18 @@ func TestAFailingLabelIsLeftOut(t *testing.T) {
 	}
 	if got := s.e.Status(false).Groups[0].Rules[0].LastError; !strings.HasPrefix(got, "team: template: ") {
 		t.Errorf("the rule says %q", got)
+	}
+}
+
+func TestRepeatsLateEventsAndWhatCannotBeJudgedStayOutside(t *testing.T) {
+	var outside []event.Outcome
+	for _, o := range event.Outcomes() {
+		if !Judgeable(o) {
+			outside = append(outside, o)
+		}
+	}
+	want := []event.Outcome{event.OutcomeDuplicate, event.OutcomeLate, event.OutcomeUnjudgeable, event.OutcomeRefused}
+	if !slices.Equal(outside, want) {
+		t.Errorf("outside are %v, want %v", outside, want)
 	}
 }

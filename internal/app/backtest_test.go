@@ -221,11 +221,3 @@ func TestABacktestFiresWhatTheDaemonFires(t *testing.T) {
 		t.Errorf("daemon - backtest +:\n%s", diff)
 	}
 }
-
-func TestBacktestAndDaemonJudgeTheSameOutcomes(t *testing.T) {
-	for _, o := range event.Outcomes() {
-		if judgeable(o) != replay.Judgeable(o) {
-			t.Errorf("%s: the daemon judges it: %t, a backtest: %t", o, judgeable(o), replay.Judgeable(o))
-		}
-	}
-}

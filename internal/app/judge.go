@@ -73,7 +73,7 @@ func (j *judge) offer(updates []event.Update) {
 	j.mu.Lock()
 	before := len(j.queue)
 	for i := range updates {
-		if !judgeable(updates[i].Outcome) {
+		if !rules.Judgeable(updates[i].Outcome) {
 			continue
 		}
 		e := j.pool.Get().(*entry)
@@ -89,17 +89,6 @@ func (j *judge) offer(updates []event.Update) {
 	case j.wake <- struct{}{}:
 	default:
 	}
-}
-
-// judgeable leaves out what says nothing new: repeats and late events. That a query
-// idles, and that its sender is alive, tells silence from a hung batch.
-func judgeable(o event.Outcome) bool {
-	switch o {
-	case event.OutcomeExecuted, event.OutcomeStarted, event.OutcomeTerminated, event.OutcomeFailed, event.OutcomeStateChange,
-		event.OutcomeIdle, event.OutcomeIdleCopy, event.OutcomeHeartbeat:
-		return true
-	}
-	return false
 }
 
 func (e *entry) copyFrom(u *event.Update) {

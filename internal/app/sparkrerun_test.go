@@ -189,7 +189,7 @@ func (p *rerun) publish() {
 	for i := range p.updates {
 		u := &p.updates[i]
 		p.export.Apply(u)
-		if judgeable(u.Outcome) {
+		if rules.Judgeable(u.Outcome) {
 			p.verdicts = p.engine.Apply(u, p.verdicts[:0])
 			p.heed()
 		}

@@ -107,22 +107,11 @@ func (p *Player) PlayUpdate(u *event.Update) {
 	if p.o.Update != nil {
 		p.o.Update(u)
 	}
-	if !Judgeable(u.Outcome) {
+	if !rules.Judgeable(u.Outcome) {
 		return
 	}
 	p.verdicts = p.engine.Apply(u, p.verdicts[:0])
 	p.say()
-}
-
-// Judgeable tells outcomes that the rules are to hear of: repeats and late events
-// say nothing new.
-func Judgeable(o event.Outcome) bool {
-	switch o {
-	case event.OutcomeExecuted, event.OutcomeStarted, event.OutcomeTerminated, event.OutcomeFailed, event.OutcomeStateChange,
-		event.OutcomeIdle, event.OutcomeIdleCopy, event.OutcomeHeartbeat:
-		return true
-	}
-	return false
 }
 
 // heardMs is when an event leaves its sender, Unix milliseconds; event.Absent
