@@ -110,6 +110,7 @@ func (j *judge) run(ctx context.Context) {
 	defer close(j.done)
 	tick := time.NewTicker(j.app.opts.real(j.app.opts.JudgeEvery))
 	defer tick.Stop()
+	j.tick() // the rules' clock starts here, so that a first tick can be missed too
 	for {
 		select {
 		case <-j.wake:
