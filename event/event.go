@@ -345,6 +345,10 @@ type Update struct {
 	// Successor is the query that took over this one's name, on the update that
 	// retires the old id; empty otherwise.
 	Successor QueryID
+	// Moved is set on the update that retires a query only here, because another
+	// process reads its events from now on: nothing is over, so its series go at once
+	// and its alerts are let go of without being resolved.
+	Moved bool
 }
 
 // MissedReason says why batches are missing.
