@@ -32,6 +32,9 @@ type Step struct {
 	// poison messages included; marks are kept with the events they brought.
 	// event.Absent where the source has no offsets.
 	Reached int64
+	// Replayed says that the whole step is history: read again to fill windows, and
+	// not to be counted, judged aloud or taken for news. See Start.Live.
+	Replayed bool
 }
 
 // Item is one event of a step.
@@ -42,6 +45,9 @@ type Item struct {
 	Outcome event.Outcome
 	// Index is the event's position in its request, for the answer.
 	Index int
+	// Keyless is set for an event whose Kafka message had no key: other events of
+	// the same query may lie in any partition of the topic.
+	Keyless bool
 }
 
 // Reject is one piece of input that holds no usable event.
@@ -82,14 +88,36 @@ type Assignment struct {
 	Partition int32
 	// Committed is the group's committed offset, event.Absent where there is none.
 	Committed int64
+	// First is where the partition's log begins and End the offset of the next
+	// message to be written, as the brokers told it after the assignment; both are
+	// event.Absent where they did not tell.
+	First, End int64
+	// Kept says that this process held the partition in the group's generation just
+	// before as well, so that nobody else can have read it in between.
+	Kept bool
+}
+
+// Start is where the reading of an assigned partition begins, and what of it is
+// history. Start{event.Absent, event.Absent} leaves both to the source.
+type Start struct {
+	// Offset is the first offset to be read, and wins over the committed one.
+	// event.Absent is the committed one, the configured start where there is none,
+	// and where a partition was kept the place that it had been read up to.
+	Offset int64
+	// Live is the first offset that is news; steps before it are handed over as
+	// Replayed and the group is told that they need no reading any more. event.Absent
+	// makes everything news, or goes on with the replay that a kept partition was in.
+	Live int64
 }
 
 // PartitionHooks lets the daemon decide where a partition's reading starts and
 // learn when it is taken away.
 type PartitionHooks struct {
-	// Assigned returns the offset to start from for each assignment; event.Absent
-	// means the committed one, or the configured start where there is none.
-	Assigned func(ctx context.Context, got []Assignment) (start []int64, err error)
-	// Revoked is called after the last step of the partitions was handled.
+	// Assigned returns the Start of each assignment, in order. It may take its time,
+	// as long as ctx lasts; nothing is read meanwhile. After an error it is called
+	// again.
+	Assigned func(ctx context.Context, got []Assignment) ([]Start, error)
+	// Revoked is called after the last step of the partitions was handled, and before
+	// another process can be given them.
 	Revoked func(ctx context.Context, lost []Assignment) error
 }

@@ -178,8 +178,8 @@ func readOnce(b *testing.B, addr string) {
 			}
 			return nil
 		}
-		o.Hooks.Assigned = func(_ context.Context, a []collector.Assignment) ([]int64, error) {
-			return make([]int64, len(a)), nil
+		o.Hooks.Assigned = func(_ context.Context, a []collector.Assignment) ([]collector.Start, error) {
+			return make([]collector.Start, len(a)), nil
 		}
 	})
 	ctx, cancel := context.WithCancel(context.Background())

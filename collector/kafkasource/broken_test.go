@@ -161,8 +161,9 @@ func answersWith(b *broker, n int32, batches []byte) *atomic.Int32 {
 // stepRig is a source that does not run; only its steps are used.
 func stepRig(t testing.TB) (*rig, *worker) {
 	r := newRig(t, quick("127.0.0.1:1"))
-	c := newCommitter(nil, r.metrics, 0)
-	return r, newWorker(r.src, c, collector.Assignment{Topic: topicEvents, Committed: event.Absent}, event.Absent)
+	w := newWorker(r.src, collector.Assignment{Topic: topicEvents, Committed: event.Absent}, anywhere)
+	w.commits = newCommitter(nil, r.metrics, 0)
+	return r, w
 }
 
 func FuzzMessageValue(f *testing.F) {

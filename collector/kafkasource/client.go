@@ -38,16 +38,21 @@ func newClient(cfg *Config, log kafka.Logger) *client {
 
 func (c *client) cut() { c.net.cut() }
 
-// look uses a transport of its own: kafka-go's keeps the metadata it has when a
-// broker stops answering, and would go on to serve it.
-func (c *client) look(ctx context.Context, topics []string) (map[string]topicLook, error) {
+// api makes a client with a transport of its own: kafka-go's keeps the metadata it
+// has when a broker stops answering, and would go on to serve it. done lets its
+// connections go.
+func (c *client) api(topics []string) (api *kafka.Client, done func()) {
 	transport := &kafka.Transport{
 		Dial: c.net.dial, DialTimeout: dialTimeout, ClientID: c.cfg.ClientID,
 		SASL: c.cfg.SASL.mechanism(), MetadataTopics: topics, MetadataTTL: 2 * requestTimeout,
 		Context: c.net.ctx,
 	}
-	defer transport.CloseIdleConnections()
-	api := &kafka.Client{Addr: kafka.TCP(c.cfg.Brokers...), Transport: transport}
+	return &kafka.Client{Addr: kafka.TCP(c.cfg.Brokers...), Transport: transport}, transport.CloseIdleConnections
+}
+
+func (c *client) look(ctx context.Context, topics []string) (map[string]topicLook, error) {
+	api, done := c.api(topics)
+	defer done()
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	meta, err := api.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
@@ -145,6 +150,8 @@ func (g kafkaGroup) close() error { return g.Close() }
 
 type kafkaGeneration struct{ *kafka.Generation }
 
+func (g kafkaGeneration) number() int32 { return g.ID }
+
 func (g kafkaGeneration) start(fn func(context.Context)) { g.Start(fn) }
 
 func (g kafkaGeneration) assigned() []collector.Assignment {
@@ -182,6 +189,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w: %w", errOutOfRange, err)
 	case errors.Is(err, kafka.UnknownTopicOrPartition):
 		return fmt.Errorf("%w: %w", errUnknownTopic, err)
+	case errors.Is(err, kafka.UnsupportedForMessageFormat):
+		return fmt.Errorf("%w: %w", errNoTimes, err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("broker closed the connection; it may refuse this client's protocol version or login: %w", err)
 	}

@@ -22,6 +22,8 @@ type fakeCluster struct {
 	end       chan struct{} // closed by cut
 	gen       *fakeGeneration
 
+	generations int32
+
 	down, refused, commitErr error
 	fetchErr                 error
 	commitHangs              bool // until the cluster is cut
@@ -30,6 +32,7 @@ type fakeCluster struct {
 type fakeLog struct {
 	first  int64
 	values [][]byte
+	times  []int64 // Unix milliseconds; -1 for a message without a time
 }
 
 func (l *fakeLog) last() int64 { return l.first + int64(len(l.values)) }
@@ -83,6 +86,7 @@ func (c *fakeCluster) send(p int32, values ...string) {
 		l := c.logs[topicEvents][p]
 		for _, v := range values {
 			l.values = append(l.values, []byte(v))
+			l.times = append(l.times, time.Now().UnixMilli())
 		}
 	})
 }
@@ -90,7 +94,7 @@ func (c *fakeCluster) send(p int32, values ...string) {
 func (c *fakeCluster) truncate(p int32, first int64) {
 	c.change(func() {
 		l := c.logs[topicEvents][p]
-		l.values = l.values[first-l.first:]
+		l.values, l.times = l.values[first-l.first:], l.times[first-l.first:]
 		l.first = first
 	})
 }
@@ -144,6 +148,23 @@ func (c *fakeCluster) look(_ context.Context, topics []string) (map[string]topic
 	return out, nil
 }
 
+func (c *fakeCluster) firstSince(_ context.Context, of []partition, atMs int64) map[partition]sought {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[partition]sought{}
+	for _, p := range of {
+		got := sought{offset: event.Absent, err: c.trouble()}
+		logs := c.logs[p.topic]
+		if int(p.id) >= len(logs) {
+			got.err = errors.Join(got.err, errUnknownTopic)
+		} else if i := slices.IndexFunc(logs[p.id].times, func(at int64) bool { return at >= atMs }); i >= 0 {
+			got.offset = logs[p.id].first + int64(i)
+		}
+		out[p] = got
+	}
+	return out
+}
+
 func (c *fakeCluster) join(topics []string) (group, error) {
 	return &fakeGroup{c: c, topics: topics}, nil
 }
@@ -167,7 +188,8 @@ func (g *fakeGroup) next(ctx context.Context) (generation, error) {
 	if err := errors.Join(g.c.trouble(), g.c.refused); err != nil {
 		return nil, err
 	}
-	gen := &fakeGeneration{c: g.c, left: make(chan struct{})}
+	g.c.generations++
+	gen := &fakeGeneration{c: g.c, id: g.c.generations, left: make(chan struct{})}
 	gen.ctx, gen.end = context.WithCancel(context.Background())
 	for _, t := range g.topics {
 		for id := range g.c.logs[t] {
@@ -196,7 +218,10 @@ type fakeGeneration struct {
 	ctx  context.Context
 	end  context.CancelFunc
 	left chan struct{}
+	id   int32
 }
+
+func (g *fakeGeneration) number() int32 { return g.id }
 
 func (g *fakeGeneration) assigned() []collector.Assignment { return slices.Clone(g.got) }
 

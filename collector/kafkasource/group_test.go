@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stategauge/stategauge/collector"
-	"github.com/stategauge/stategauge/event"
 )
 
 // ledger is a pair of hooks that remembers what was assigned and checks that no
@@ -19,7 +18,7 @@ type ledger struct {
 	mu      sync.Mutex
 	held    map[int32]bool
 	history []string
-	start   map[int32]int64
+	start   map[int32]collector.Start
 	fail    int // how often Assigned still fails
 	strays  int
 }
@@ -29,18 +28,18 @@ func (l *ledger) hooks() collector.PartitionHooks {
 	return collector.PartitionHooks{Assigned: l.assigned, Revoked: l.revoked}
 }
 
-func (l *ledger) assigned(_ context.Context, got []collector.Assignment) ([]int64, error) {
+func (l *ledger) assigned(_ context.Context, got []collector.Assignment) ([]collector.Start, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fail > 0 {
 		l.fail--
 		return nil, errors.New("test hook fails")
 	}
-	starts := make([]int64, len(got))
+	starts := make([]collector.Start, len(got))
 	for i, a := range got {
 		l.held[a.Partition] = true
 		l.history = append(l.history, fmt.Sprintf("+%d", a.Partition))
-		starts[i] = event.Absent
+		starts[i] = anywhere
 		if s, ok := l.start[a.Partition]; ok {
 			starts[i] = s
 		}
@@ -166,7 +165,7 @@ func TestHookRewindsAPartition(t *testing.T) {
 	b.progresses(0, 0, 100)
 	b.progresses(1, 100, 200)
 	newRig(t, quick(b.ListenAddrs()...)).start().wait(200).halt()
-	l := &ledger{start: map[int32]int64{1: 60}}
+	l := &ledger{start: map[int32]collector.Start{1: {Offset: 60, Live: 100}}}
 	r := l.rig(t, quick(b.ListenAddrs()...)).start().wait(40).ready()
 	for batch := range r.in.distinct() {
 		if batch < 160 {
@@ -183,7 +182,7 @@ func TestRewindNeverTakesTheCommittedOffsetBack(t *testing.T) {
 	b := newBroker(t, withTopic(1))
 	b.progresses(0, 0, 100)
 	newRig(t, quick(b.ListenAddrs()...)).start().wait(100).halt()
-	l := &ledger{start: map[int32]int64{0: 10}}
+	l := &ledger{start: map[int32]collector.Start{0: {Offset: 10, Live: 100}}}
 	cfg := quick(b.ListenAddrs()...)
 	cfg.BatchEvents = 20
 	r := newRig(t, cfg, func(o *Options) { o.Hooks = l.hooks() })
@@ -211,7 +210,7 @@ func TestRewindBeyondRetentionIsNoLoss(t *testing.T) {
 	if err := b.DeleteRecords(topicEvents, 0, 90); err != nil {
 		t.Fatal(err)
 	}
-	l := &ledger{start: map[int32]int64{0: 5}}
+	l := &ledger{start: map[int32]collector.Start{0: {Offset: 5, Live: 100}}}
 	r := l.rig(t, quick(b.ListenAddrs()...)).start().wait(10)
 	if n := valueOf(r.metrics.OffsetsLost.WithLabelValues(topicEvents)); n != 0 {
 		t.Errorf("%v offsets counted as lost that had been handled before", n)

@@ -96,6 +96,8 @@ func (s *Source) live(ctx context.Context, gen generation) {
 	<-over
 }
 
+// serve takes the partitions of a generation on, reads them until ctx ends, and
+// lets them go.
 func (s *Source) serve(ctx context.Context, gen generation) {
 	got := gen.assigned()
 	slices.SortFunc(got, func(a, b collector.Assignment) int {
@@ -105,36 +107,84 @@ func (s *Source) serve(ctx context.Context, gen generation) {
 		return int(a.Partition - b.Partition)
 	})
 	s.metrics.Rebalances.Inc()
-	s.log.Info("kafka partitions assigned", "partitions", len(got))
-	starts, err := s.hookAssigned(ctx, got)
-	if ctx.Err() != nil {
+	s.log.Info("kafka partitions assigned", "partitions", len(got), "generation", gen.number())
+	s.preparing()
+	s.recall(gen.number(), got)
+	looks := s.survey(ctx, got)
+	starts, ok := s.prepare(ctx, got)
+	if !ok {
 		return
 	}
+	s.read(ctx, gen, s.takeOn(got, starts, looks), got)
+}
+
+// preparing makes health tell of a hook that takes too long.
+func (s *Source) preparing() {
+	const text = "the assigned partitions are being prepared"
+	s.mu.Lock()
+	first := !s.began
+	s.mu.Unlock()
+	if first {
+		s.faults.expect(faultMember, text)
+		return
+	}
+	s.faults.raise(faultMember, s.cfg.SessionTimeout, text)
+}
+
+// survey looks once for all partitions, so that the hook knows how long their logs
+// are and many partitions do not make many connections at every rebalance. Where it
+// fails, workers look for themselves.
+func (s *Source) survey(ctx context.Context, got []collector.Assignment) map[string]topicLook {
+	for i := range got {
+		got[i].First, got[i].End = event.Absent, event.Absent
+	}
+	if len(got) == 0 {
+		return nil
+	}
+	looks, err := s.cluster.look(ctx, s.cfg.Topics)
 	if err != nil {
-		s.faults.raise(faultHooks, 0, fmt.Sprintf("assigned partitions cannot be prepared: %v", err))
-		pause(ctx, hookPause)
-		return
+		return nil
 	}
-	s.faults.clear(faultHooks)
-	s.read(ctx, gen, got, starts)
-	s.hookRevoked(ctx, got)
+	for i := range got {
+		if at, err := placeOf(looks, partitionOf(got[i])); err == nil {
+			got[i].First, got[i].End = at.first, at.last
+		}
+	}
+	return looks
+}
+
+// prepare asks the hook where to start, again and again while it fails: giving the
+// generation up instead would interrupt every other member. It reports false if ctx
+// ended first.
+func (s *Source) prepare(ctx context.Context, got []collector.Assignment) ([]collector.Start, bool) {
+	wait := backoff{}
+	for {
+		starts, err := s.hookAssigned(ctx, got)
+		if ctx.Err() != nil {
+			return nil, false
+		}
+		if err == nil {
+			s.faults.clear(faultHooks)
+			return starts, true
+		}
+		s.faults.raise(faultHooks, 0, fmt.Sprintf("assigned partitions cannot be prepared: %v", err))
+		s.setUp()
+		if !pause(ctx, wait.next()) {
+			return nil, false
+		}
+	}
 }
 
 // hookAssigned asks where to start. Committed offsets of a topic that is a new one
 // are not shown to the hook, and what it answers for it is not used.
-func (s *Source) hookAssigned(ctx context.Context, got []collector.Assignment) ([]int64, error) {
-	fresh := make([]freshness, len(got))
-	s.mu.Lock()
-	for i := range got {
-		fresh[i] = s.topology.fresh[partitionOf(got[i])]
+func (s *Source) hookAssigned(ctx context.Context, got []collector.Assignment) ([]collector.Start, error) {
+	fresh := s.freshOf(got)
+	starts := make([]collector.Start, len(got))
+	for i := range starts {
+		starts[i] = anywhere
 		if fresh[i] == reborn {
 			got[i].Committed = event.Absent
 		}
-	}
-	s.mu.Unlock()
-	starts := make([]int64, len(got))
-	for i := range starts {
-		starts[i] = event.Absent
 	}
 	if s.opt.Hooks.Assigned != nil && len(got) > 0 {
 		answer, err := s.opt.Hooks.Assigned(ctx, slices.Clone(got))
@@ -142,16 +192,29 @@ func (s *Source) hookAssigned(ctx context.Context, got []collector.Assignment) (
 			return nil, err
 		}
 		if len(answer) != len(got) {
-			return nil, fmt.Errorf("hook gave %d start offsets for %d partitions", len(answer), len(got))
+			return nil, fmt.Errorf("hook gave %d starts for %d partitions", len(answer), len(got))
 		}
 		copy(starts, answer)
 	}
 	for i := range starts {
 		if fresh[i] == reborn {
-			starts[i] = event.Absent
+			starts[i] = anywhere
 		}
 	}
 	return starts, nil
+}
+
+// anywhere is the start of those who have no wish.
+var anywhere = collector.Start{Offset: event.Absent, Live: event.Absent}
+
+func (s *Source) freshOf(got []collector.Assignment) []freshness {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fresh := make([]freshness, len(got))
+	for i := range got {
+		fresh[i] = s.topology.fresh[partitionOf(got[i])]
+	}
+	return fresh
 }
 
 func (s *Source) hookRevoked(ctx context.Context, lost []collector.Assignment) {
@@ -165,44 +228,57 @@ func (s *Source) hookRevoked(ctx context.Context, lost []collector.Assignment) {
 	}
 }
 
-// read runs a worker for each partition until ctx ends and commits what they
-// reach. The last commit follows the last worker.
-func (s *Source) read(ctx context.Context, gen generation, got []collector.Assignment, starts []int64) {
+// read runs the workers until ctx ends and commits what they reach. The last commit
+// and the hook follow the last worker, side by side: a broker that hangs must not
+// keep the daemon from letting go.
+func (s *Source) read(ctx context.Context, gen generation, workers []*worker, got []collector.Assignment) {
 	handling, stopHandling := afterGrace(ctx, drainTimeout)
 	defer stopHandling()
-	c := newCommitter(gen, s.metrics, s.cfg.CommitInterval)
-	c.failed = func(err error) {
-		s.warnings.line().Warn("committing offsets failed", "err", err)
-	}
-	c.done = s.committed
-	workers := s.takeOn(c, got, starts)
-	s.hint(ctx, workers)
+	c := s.committer(gen)
 	var reading, committing sync.WaitGroup
 	for _, w := range workers {
+		w.commits = c
 		reading.Go(func() { w.run(ctx, handling) })
 	}
 	committing.Go(func() { c.run(ctx) })
 	<-ctx.Done()
 	reading.Wait()
-	committing.Wait()
-	c.flush()
-	s.letGo()
+	var last sync.WaitGroup
+	last.Go(func() {
+		committing.Wait()
+		c.flush()
+	})
+	s.letGo(gen.number())
+	s.hookRevoked(ctx, got)
+	last.Wait()
+}
+
+func (s *Source) committer(gen generation) *committer {
+	c := newCommitter(gen, s.metrics, s.cfg.CommitInterval)
+	c.failed = func(err error) {
+		s.warnings.line().Warn("committing offsets failed", "err", err)
+	}
+	c.done = s.committed
+	return c
 }
 
 // takeOn makes the workers and shows them to the watchdog. From here on it is the
 // partitions that have faults, no longer the membership: at the start of the
 // process until each is read, later only if that takes long.
-func (s *Source) takeOn(c *committer, got []collector.Assignment, starts []int64) []*worker {
+func (s *Source) takeOn(got []collector.Assignment, starts []collector.Start, looks map[string]topicLook) []*worker {
 	var out []*worker
 	s.mu.Lock()
 	for i := range got {
-		w := newWorker(s, c, got[i], starts[i])
+		w := newWorker(s, got[i], s.resumed(partitionOf(got[i]), starts[i]))
 		w.fresh = s.topology.fresh[w.partition]
+		if at, err := placeOf(looks, w.partition); err == nil {
+			w.hint = &at
+		}
 		s.workers[w.partition] = w
 		out = append(out, w)
 	}
 	first := !s.began
-	s.began = true
+	s.began, s.reading = true, true
 	s.mu.Unlock()
 	for _, w := range out {
 		key, text := faultPartition+w.partition.String(), fmt.Sprintf("partition %s is not read yet", w.partition)
@@ -218,30 +294,17 @@ func (s *Source) takeOn(c *committer, got []collector.Assignment, starts []int64
 	return out
 }
 
-// hint looks once for all workers, so that many partitions do not make many
-// connections at every rebalance. Where that fails, workers look for themselves.
-func (s *Source) hint(ctx context.Context, workers []*worker) {
-	if len(workers) == 0 {
-		return
-	}
-	looks, err := s.cluster.look(ctx, s.cfg.Topics)
-	if err != nil {
-		return
-	}
-	for _, w := range workers {
-		if at, err := placeOf(looks, w.partition); err == nil {
-			w.hint = &at
-		}
-	}
-}
-
-// letGo forgets the partitions and everything that was shown of them.
-func (s *Source) letGo() {
+// letGo forgets the partitions and everything that was shown of them, but for where
+// they were: the next generation may bring them again.
+func (s *Source) letGo(generation int32) {
+	s.keep(generation)
 	s.mu.Lock()
-	for p := range s.workers {
+	for p, w := range s.workers {
 		s.metrics.dropLag(p)
+		w.leaveReplay(false)
 	}
 	clear(s.workers)
+	s.reading = false
 	s.mu.Unlock()
 	s.metrics.Assigned.Set(0)
 	s.faults.clearAll(faultPartition)

@@ -20,6 +20,10 @@ const (
 // by collector.Metrics. One Metrics can serve several sources one after the other.
 type Metrics struct {
 	Lag           *prometheus.GaugeVec   // offsets from the next to be handled to the end of the log, by topic and partition; absent while not known
+	ReplayLag     *prometheus.GaugeVec   // offsets of history still to be read again, by topic and partition; absent without a replay
+	Replaying     prometheus.Gauge       // partitions of which history is being read again
+	Replayed      prometheus.Counter     // events handed over as history
+	Keyless       *prometheus.CounterVec // messages without a key, by topic
 	Fetches       prometheus.Counter     // fetches that brought messages
 	Messages      prometheus.Counter     // messages fetched
 	Steps         prometheus.Counter     // steps that the handler applied
@@ -47,6 +51,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Lag: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "stategauge_kafka_lag", Help: "Offsets from the next one to be handled to the end of the log; absent while not known.",
 		}, []string{"topic", "partition"}),
+		ReplayLag: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "stategauge_kafka_replay_lag", Help: "Offsets of history still to be read again after a take-over; absent once a partition is caught up.",
+		}, []string{"topic", "partition"}),
+		Replaying: with.NewGauge(prometheus.GaugeOpts{
+			Name: "stategauge_kafka_partitions_replaying", Help: "Partitions of which history is being read again after a take-over.",
+		}),
+		Replayed:     counter("events_replayed_total", "Events read again to fill windows after a take-over; they are counted nowhere else."),
+		Keyless:      vec("messages_without_key_total", "Messages without a key: events of one query may lie in several partitions.", "topic"),
 		Fetches:      counter("fetches_total", "Fetches that brought messages."),
 		Messages:     counter("messages_total", "Messages fetched."),
 		Steps:        counter("steps_total", "Steps that the handler applied."),
@@ -72,6 +84,7 @@ func (m *Metrics) start(topics []string) {
 		}
 		m.OffsetsLost.WithLabelValues(t)
 		m.Restarts.WithLabelValues(t)
+		m.Keyless.WithLabelValues(t)
 	}
 }
 
@@ -79,6 +92,17 @@ func (m *Metrics) setLag(p partition, lag int64) {
 	m.Lag.WithLabelValues(p.topic, strconv.Itoa(int(p.id))).Set(float64(max(lag, 0)))
 }
 
+// setReplayLag shows how far reached is from live, as long as it is before it.
+func (m *Metrics) setReplayLag(p partition, live, reached int64) {
+	id := strconv.Itoa(int(p.id))
+	if reached < live {
+		m.ReplayLag.WithLabelValues(p.topic, id).Set(float64(live - reached))
+		return
+	}
+	m.ReplayLag.DeleteLabelValues(p.topic, id)
+}
+
 func (m *Metrics) dropLag(p partition) {
 	m.Lag.DeleteLabelValues(p.topic, strconv.Itoa(int(p.id)))
+	m.ReplayLag.DeleteLabelValues(p.topic, strconv.Itoa(int(p.id)))
 }

@@ -158,7 +158,7 @@ func ofConnection(err error) bool {
 }
 
 func convert(msg *kafka.Message) message {
-	m := message{offset: msg.Offset, value: msg.Value, control: isMarker(msg)}
+	m := message{offset: msg.Offset, value: msg.Value, control: isMarker(msg), keyless: len(msg.Key) == 0}
 	for _, h := range msg.Headers {
 		m.headers = append(m.headers, header(h))
 	}

@@ -17,6 +17,8 @@ var (
 	errUnknownTopic = errors.New("topic or partition is unknown to the broker")
 	// errBroken: the broker answered, but a batch in its answer cannot be read.
 	errBroken = errors.New("batch is broken")
+	// errNoTimes: the partition's messages are of a format that has no times.
+	errNoTimes = errors.New("messages have no times")
 	// errRebalancing: the group is between two generations, which is no fault.
 	errRebalancing = errors.New("group is rebalancing")
 )
@@ -42,6 +44,7 @@ type message struct {
 	value   []byte
 	headers []header
 	control bool // a transaction marker: no record of any producer
+	keyless bool
 }
 
 // place is what the brokers say of one partition: where its log starts and ends
@@ -50,6 +53,12 @@ type place struct {
 	first, last int64
 	leader      string // host:port
 	err         error  // why first and last are not known; nil if they are
+}
+
+// sought is the answer to a search by time.
+type sought struct {
+	offset int64 // event.Absent if no message is that young
+	err    error
 }
 
 // topicLook is what the brokers say of one topic.
@@ -63,6 +72,9 @@ type cluster interface {
 	// look asks the brokers, not a cache, for the topics. The error is for the
 	// cluster as a whole; what is wrong with one topic is in its topicLook.
 	look(ctx context.Context, topics []string) (map[string]topicLook, error)
+	// firstSince asks the leaders for the first message of each partition that is
+	// not older than atMs, a Unix time in milliseconds. Every partition has an answer.
+	firstSince(ctx context.Context, of []partition, atMs int64) map[partition]sought
 	// join begins membership in the consumer group, for topics that exist.
 	join(topics []string) (group, error)
 	// open starts reading p at an absolute offset from the leader that look named.
@@ -83,6 +95,9 @@ type group interface {
 
 // generation is one assignment of partitions.
 type generation interface {
+	// number rises by one from each generation of the group to the next; this member
+	// need not have been in all of them.
+	number() int32
 	assigned() []collector.Assignment
 	// start runs fn on its own goroutine. Its context ends with the generation, and
 	// the generation ends when fn returns; the next one waits for that.

@@ -55,7 +55,12 @@ type Source struct {
 	topology *topology
 	changed  chan struct{} // closed when the topology changes
 	workers  map[partition]*worker
-	began    bool // partitions were taken on before
+	left     map[partition]leftover
+	keyless  map[string]bool // topics whose messages without a key were told of
+	reading  bool            // partitions are taken on
+	began    bool            // they were before
+
+	replays replays
 }
 
 // New checks the options and makes a Source. It talks to no broker yet.
@@ -103,7 +108,10 @@ func newSource(o Options) *Source {
 		topology: newTopology(o.Config.Topics),
 		changed:  make(chan struct{}),
 		workers:  map[partition]*worker{},
+		left:     map[partition]leftover{},
+		keyless:  map[string]bool{},
 	}
+	s.replays.source = s
 	s.faults = newFaults(s.log, s.now)
 	s.warnings = s.limited(warningLines)
 	s.metrics.start(o.Config.Topics)

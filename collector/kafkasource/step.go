@@ -22,6 +22,7 @@ type step struct {
 	ctx, handling context.Context
 	msg           *message
 	receivedMs    int64
+	replayed      bool // the message, and with it every item, lies before the live ones
 	stopped       bool // ctx ended before the handler took the events
 	found         bool // the message held anything at all
 	yield         func(int, *event.Event, *collector.Reject) bool
@@ -45,8 +46,12 @@ func (s *step) handle(ctx, handling context.Context, msgs []message, next int64)
 	s.receivedMs = src.now().UnixMilli()
 	d := src.opt.Pool.Get()
 	defer src.opt.Pool.Put(d)
+	src.noteKeys(s.worker, msgs)
 	for i := range msgs {
 		s.msg, s.found = &msgs[i], false
+		if !s.border() {
+			return false
+		}
 		if reject := s.unusable(); reject != nil {
 			s.reject(reject)
 		} else if !s.msg.control {
@@ -58,6 +63,17 @@ func (s *step) handle(ctx, handling context.Context, msgs []message, next int64)
 		}
 	}
 	return s.flush(next)
+}
+
+// border ends the step in front of the first message that is news, so that a step
+// is history as a whole or not at all.
+func (s *step) border() bool {
+	replayed := s.msg.offset < s.worker.live.Load()
+	if replayed != s.replayed && !s.flush(s.msg.offset) {
+		return false
+	}
+	s.replayed = replayed
+	return true
 }
 
 // Magic numbers of compressed values. Kafka compresses by itself; a value that is
@@ -108,7 +124,7 @@ func (s *step) take(index int, ev *event.Event, reject *collector.Reject) bool {
 func (s *step) add(index int, ev *event.Event) {
 	w := s.worker
 	w.source.opt.Enrich.Apply(ev, s.lookup)
-	s.items = append(s.items, collector.Item{Event: ev, Index: index, Origin: event.Origin{
+	s.items = append(s.items, collector.Item{Event: ev, Index: index, Keyless: s.msg.keyless, Origin: event.Origin{
 		Source: SourceName, Topic: w.partition.topic, Partition: w.partition.id,
 		Offset: s.msg.offset, ReceivedMs: s.receivedMs,
 	}})
@@ -128,7 +144,11 @@ func (s *step) header(where string) string {
 	return ""
 }
 
+// reject counts and tells what holds no event, the first time that it is read.
 func (s *step) reject(r *collector.Reject) {
+	if s.replayed {
+		return
+	}
 	src := s.worker.source
 	src.opt.Intake.Rejected.WithLabelValues(SourceName, string(r.Reason)).Inc()
 	src.warnings.line().Warn("kafka message holds no usable event", "partition", s.worker.partition.String(),
@@ -152,10 +172,13 @@ func (s *step) deliver(reached int64) bool {
 	src, key := s.worker.source, faultIntake+s.worker.partition.String()
 	wait := backoff{}
 	for {
-		err := src.opt.Handler(s.handling, &collector.Step{Items: s.items, Reached: reached})
+		err := src.opt.Handler(s.handling, &collector.Step{Items: s.items, Reached: reached, Replayed: s.replayed})
 		if err == nil {
 			src.faults.clear(key)
 			src.metrics.Steps.Inc()
+			if s.replayed {
+				src.metrics.Replayed.Add(float64(len(s.items)))
+			}
 			return true
 		}
 		if s.ctx.Err() != nil {

@@ -16,10 +16,14 @@ type worker struct {
 	commits   *committer
 	partition partition
 	committed int64     // the group's offset at assignment; event.Absent for none
-	floor     int64     // a rewind must not take the group's offset back below this
-	start     int64     // where the hook wants to start; event.Absent for no wish
+	news      int64     // what lies before it was handled by somebody whose word counts
+	told      int64     // newest offset that the group was told, or has; never falls
+	start     int64     // where to begin by the hook's wish; event.Absent for none
 	fresh     freshness // of a partition that turned up while we ran
 	hint      *place    // from a look made for all partitions; used once
+
+	replaying  bool  // counted among the source's replays
+	replayFrom int64 // where that began
 
 	reader fetcher // nil while there is none
 	buf    []message
@@ -29,13 +33,15 @@ type worker struct {
 	failures             backoff
 	broken               int // failures in a row because of a batch that cannot be read
 
+	live    atomic.Int64 // first offset that is news; event.Absent where all is, or nothing is left before it
 	reached atomic.Int64 // next offset to be handled; event.Absent before it is known
 	end     atomic.Int64 // end of the log, as told last; event.Absent likewise
 }
 
-func newWorker(s *Source, c *committer, a collector.Assignment, start int64) *worker {
-	w := &worker{source: s, commits: c, partition: partitionOf(a), committed: a.Committed, floor: a.Committed, start: start}
+func newWorker(s *Source, a collector.Assignment, start collector.Start) *worker {
+	w := &worker{source: s, partition: partitionOf(a), committed: a.Committed, told: a.Committed, start: start.Offset, news: newsFrom(a, start)}
 	w.step.init(w)
+	w.live.Store(start.Live)
 	w.reached.Store(event.Absent)
 	w.end.Store(event.Absent)
 	return w
@@ -161,7 +167,9 @@ func (w *worker) open(ctx context.Context) error {
 func (w *worker) where(ctx context.Context) (place, error) {
 	if at := w.hint; at != nil {
 		w.hint = nil
-		return *at, nil
+		if !w.beyond(*at) { // or the log has grown since
+			return *at, nil
+		}
 	}
 	looks, err := w.source.cluster.look(ctx, []string{w.partition.topic})
 	if err != nil {
@@ -192,11 +200,10 @@ func (w *worker) settle(at place) int64 {
 	case !known(pos):
 		pos = w.first(at)
 	case w.vanished && at.last < w.end.Load(), w.outOfRange && pos > at.last:
-		w.gap(gapRecreated, 0, pos, at.first)
-		pos, w.floor = at.first, event.Absent
+		pos = w.anew(at, pos)
 	}
 	if pos < at.first {
-		if from := max(pos, w.committed); from < at.first {
+		if from := max(pos, w.news); from < at.first {
 			w.gap(gapRetention, at.first-from, from, at.first)
 		}
 		pos = at.first
@@ -207,13 +214,38 @@ func (w *worker) settle(at place) int64 {
 	return pos
 }
 
+// newsFrom is where the news of a partition begin: of what lies before, nothing can
+// be lost. The hook's word counts, and where it has none the group's.
+func newsFrom(a collector.Assignment, start collector.Start) int64 {
+	switch {
+	case known(start.Live):
+		return start.Live
+	case known(start.Offset):
+		return start.Offset
+	}
+	return a.Committed
+}
+
+// beyond reports whether the log ends before what was handled of it already: then
+// it is another log.
+func (w *worker) beyond(at place) bool { return max(w.live.Load(), w.start) > at.last }
+
+// anew begins with a log that has taken the place of the one that was read up to
+// pos: no offset of the old one means anything.
+func (w *worker) anew(at place, pos int64) int64 {
+	w.gap(gapRecreated, 0, pos, at.first)
+	w.committed, w.told, w.news = event.Absent, event.Absent, event.Absent
+	w.endReplay()
+	return at.first
+}
+
 // first is where a partition that was just assigned is read from.
 func (w *worker) first(at place) int64 {
 	switch {
 	case w.fresh == reborn:
-		w.gap(gapRecreated, 0, at.first, at.first)
-		w.floor = event.Absent
-		return at.first
+		return w.anew(at, at.first)
+	case w.beyond(at):
+		return w.anew(at, max(w.live.Load(), w.start))
 	case known(w.start):
 		return w.start
 	case known(w.committed):
@@ -237,16 +269,23 @@ func (w *worker) gap(reason string, lost, from, to int64) {
 		"partition", w.partition.String(), "reason", reason, "from", from, "to", to, "lost", lost)
 }
 
-// advance notes that everything before offset is handled.
+// advance notes that everything before offset is handled. The group is told what is
+// news to it: while history is read again, where the news begin.
 func (w *worker) advance(offset int64) {
-	if w.reached.Swap(offset) != offset && offset > w.floor {
-		w.commits.mark(w.partition, offset)
+	w.reached.Store(offset)
+	w.followReplay(offset)
+	if to := max(offset, w.live.Load()); to > w.told {
+		w.told = to
+		w.commits.mark(w.partition, to)
 	}
 }
 
+// showLag shows what is to be read yet: news as lag, history on its own.
 func (w *worker) showLag() {
-	reached, end := w.reached.Load(), w.end.Load()
-	if known(reached) && known(end) {
-		w.source.metrics.setLag(w.partition, end-reached)
+	reached, end, live := w.reached.Load(), w.end.Load(), w.live.Load()
+	if !known(reached) || !known(end) {
+		return
 	}
+	w.source.metrics.setLag(w.partition, end-max(reached, live))
+	w.source.metrics.setReplayLag(w.partition, live, reached)
 }

@@ -79,27 +79,18 @@ func (k *kafkaSlot) replace(ctx context.Context, a *App, s *kafkasource.Source) 
 	return err
 }
 
-// holdings follows which partitions a source held last.
-type holdings struct {
-	app  *App
-	held map[collector.Assignment]bool
-}
-
 // assigned takes note of a new generation of the group. Where it brings partitions
-// that were not held before, other daemons may have read queries that are known
+// that were not held just before, other daemons may have read queries that are known
 // here: what they read must not count as missed. Reading starts where the group
 // left off.
-func (h *holdings) assigned(_ context.Context, got []collector.Assignment) ([]int64, error) {
-	held, start, gained := map[collector.Assignment]bool{}, make([]int64, len(got)), false
-	for i, p := range got {
-		start[i] = event.Absent
-		p.Committed = 0
-		held[p] = true
-		gained = gained || !h.held[p]
+func (a *App) assigned(_ context.Context, got []collector.Assignment) ([]collector.Start, error) {
+	start, gained := make([]collector.Start, len(got)), false
+	for i := range got {
+		start[i] = collector.Start{Offset: event.Absent, Live: event.Absent}
+		gained = gained || !got[i].Kept
 	}
-	h.held = held
 	if gained {
-		h.app.ask(func(s *shard) { s.tracker.TakenOver() })
+		a.ask(func(s *shard) { s.tracker.TakenOver() })
 	}
 	return start, nil
 }

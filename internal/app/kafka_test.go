@@ -114,10 +114,9 @@ func TestABrokerThatIsGoneMakesTheDaemonDegradedNotDead(t *testing.T) {
 func TestOnlyPartitionsThatWereNotHeldAreATakeover(t *testing.T) {
 	a := start(t, testOptions(t))
 	post(t, a, newStream(1).ndjson(1))
-	h := &holdings{app: a}
-	part := func(ids ...int32) (out []collector.Assignment) {
-		for _, id := range ids {
-			out = append(out, collector.Assignment{Topic: "t", Partition: id, Committed: int64(id) * 7})
+	part := func(kept ...bool) (out []collector.Assignment) {
+		for id, kept := range kept {
+			out = append(out, collector.Assignment{Topic: "t", Partition: int32(id), Committed: int64(id) * 7, Kept: kept})
 		}
 		return out
 	}
@@ -139,9 +138,9 @@ func TestOnlyPartitionsThatWereNotHeldAreATakeover(t *testing.T) {
 	for _, c := range []struct {
 		got          []collector.Assignment
 		jump, missed int64
-	}{{part(1, 2), 5, 0}, {part(1, 2), 4, 4}, {part(2), 3, 7}, {part(1, 2), 9, 7}} {
-		start, err := h.assigned(context.Background(), c.got)
-		if err != nil || len(start) != len(c.got) || start[0] != event.Absent {
+	}{{part(false, false), 5, 0}, {part(true, true), 4, 4}, {part(true), 3, 7}, {part(false, true), 9, 7}} {
+		start, err := a.assigned(context.Background(), c.got)
+		if err != nil || len(start) != len(c.got) || start[0] != (collector.Start{Offset: event.Absent, Live: event.Absent}) {
 			t.Fatalf("starts %v, %v", start, err)
 		}
 		if n := missed(c.jump); n != c.missed {

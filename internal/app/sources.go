@@ -90,7 +90,7 @@ func (a *App) newKafka(c *Config) (*kafkasource.Source, error) {
 	}
 	return kafkasource.New(kafkasource.Options{
 		Config: k, Handler: a.Handle, Pool: a.decoders, Intake: a.metrics.collector, Metrics: a.kafka.metrics,
-		Hooks:  collector.PartitionHooks{Assigned: (&holdings{app: a}).assigned},
+		Hooks:  collector.PartitionHooks{Assigned: a.assigned},
 		Enrich: collector.NewEnrich(c.Labels), Logger: a.log, Now: a.opts.Now,
 	})
 }
