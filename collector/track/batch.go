@@ -113,7 +113,9 @@ func (t *Tracker) executed(q *query, r *run, b *event.Batch, at, nowMs int64, se
 		u.Outcome = event.OutcomeUnjudgeable
 		return
 	}
-	q.handed = false
+	if newest {
+		q.handed = false
+	}
 	t.remember(q, r, b.ID)
 	u.Outcome, u.OutOfOrder = event.OutcomeExecuted, !newest
 	u.Reexecuted = q.ranBefore(b.ID)

@@ -89,15 +89,46 @@ func BenchmarkTick(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot measures saving 1,000 queries.
-func BenchmarkSnapshot(b *testing.B) {
+// thousand returns a tracker of 1,000 queries that have been at work for a while:
+// full rings, a run before the present one.
+func thousand() *Tracker {
 	tr := New(DefaultConfig(), nil)
 	for i := range 1000 {
-		tr.Apply(batchEvent(event.QueryID(fmt.Sprint("query-", i)), "r", 1, epoch), epoch, nil)
+		id := event.QueryID(fmt.Sprintf("5b1f9e0c-64c1-4f0e-9a53-%012d", i))
+		for b := range int64(100) {
+			at := epoch + b*10_000 + int64(i)
+			e := batchEvent(id, event.RunID(fmt.Sprintf("%d-64c1-4f0e-9a53-%012d", b/60, i)), b, at)
+			e.Query.Name, e.Query.Application = fmt.Sprint("query number ", i), "some application"
+			tr.Apply(e, at+1000, nil)
+		}
 	}
-	var buf []byte
-	for b.Loop() {
-		buf = tr.Snapshot(buf[:0])
-	}
-	b.ReportMetric(float64(len(buf))/1000, "B/query")
+	return tr
+}
+
+// BenchmarkSnapshotAndRestore measures saving, restoring, and adopting half of 1,000
+// queries.
+func BenchmarkSnapshotAndRestore(b *testing.B) {
+	tr, again := thousand(), New(DefaultConfig(), nil)
+	saved := tr.Snapshot(nil)
+	b.Run("snapshot", func(b *testing.B) {
+		var buf []byte
+		for b.Loop() {
+			buf = tr.Snapshot(buf[:0])
+		}
+		b.ReportMetric(float64(len(buf))/1000, "B/query")
+	})
+	b.Run("restore", func(b *testing.B) {
+		for b.Loop() {
+			if err := again.Restore(saved); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("adopt half", func(b *testing.B) {
+		for b.Loop() {
+			if err := New(DefaultConfig(), nil).Adopt(saved, func(id event.QueryID) bool { return ShardOf(id, 2) == 1 }); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

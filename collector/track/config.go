@@ -76,6 +76,9 @@ func DefaultConfig() Config {
 	}
 }
 
+// maxWindow is the largest window of batch ids.
+const maxWindow = 1 << 16
+
 // Validate returns every fault of c, joined.
 func (c *Config) Validate() error {
 	var errs []error
@@ -85,7 +88,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	need(c.Queries > 0, "queries (%d) must be positive", c.Queries)
-	need(c.WindowBatches >= 64 && c.WindowBatches <= 1<<16 && c.WindowBatches%64 == 0,
+	need(c.WindowBatches >= 64 && c.WindowBatches <= maxWindow && c.WindowBatches%64 == 0,
 		"window batches (%d) must be a multiple of 64 between 64 and 65536", c.WindowBatches)
 	need(c.RunsKept >= 1 && c.RunsKept <= 16, "runs kept (%d) must be between 1 and 16", c.RunsKept)
 	need(c.MaxJump > 0, "max jump (%d) must be positive", c.MaxJump)

@@ -131,9 +131,7 @@ func (t *Tracker) active(a *event.ActiveQuery, nowMs int64, out []event.Update) 
 // batch ids become missed batches. It is to be called every few seconds; a
 // distance of Config.TickGapMs or more means that we stood still ourselves.
 func (t *Tracker) Tick(nowMs int64, out []event.Update) []event.Update {
-	if t.c.TickGapMs > 0 && t.tickMs != event.Absent && nowMs-t.tickMs >= t.c.TickGapMs {
-		t.IntakePaused(t.tickMs, nowMs)
-	}
+	t.stoodStill(t.order, t.tickMs, nowMs)
 	t.tickMs = nowMs
 	// Retiring a query takes it out of the order, so go through it by hand.
 	for i := 0; i < len(t.order); {
@@ -196,30 +194,8 @@ func (q *query) retireAfter(c *Config) int64 {
 	return keep
 }
 
-// IntakePaused says that between two of our times nothing could come in: that
-// span is not the queries' silence.
-func (t *Tracker) IntakePaused(fromMs, toMs int64) {
-	for _, q := range t.order {
-		if from := max(fromMs, q.aliveMs); from < toMs {
-			q.aliveMs += toMs - from
-		}
-	}
-}
-
-// TakenOver says that another process may have read events of these queries since
-// their newest batches, as happens when partitions go to another member of a group
-// and come back. The first hole of each query from here on is nobody's loss.
-func (t *Tracker) TakenOver() {
-	for _, q := range t.order {
-		q.handed = true
-		if q.cur != nil {
-			q.cur.handed = true
-		}
-	}
-}
-
-// Forget drops a query because somebody asked for it, or because another process
-// takes it over. An unknown query changes nothing.
+// Forget drops a query because somebody asked for it. An unknown query changes
+// nothing. Where another process takes it over, see Release.
 func (t *Tracker) Forget(id event.QueryID, nowMs int64, out []event.Update) []event.Update {
 	if q := t.byID[id]; q != nil {
 		out = t.retire(q, "", nowMs, out)

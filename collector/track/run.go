@@ -35,6 +35,7 @@ type run struct {
 	filled                  int64 // counted as missed, came after all
 	carried                 int64 // holes that left the window before they were settled
 	handed                  bool  // somebody else may have read what comes before the next batch
+	passFrom, passTo        int64 // ids in (passFrom, passTo] went by elsewhere: no holes
 
 	started, ended, failed, idleSeen bool
 	failure                          *event.Failure
@@ -49,6 +50,7 @@ func (r *run) reset(id event.RunID, at, previous int64) {
 		id: id, startMs: at, newestMs: at, endMs: event.Absent, previous: previous,
 		win: r.win, unnamed: r.unnamed, idles: r.idles,
 		base: event.Absent, settled: event.Absent, acrossTo: event.Absent, holeMs: event.Absent, holeTo: event.Absent,
+		passFrom: event.Absent, passTo: event.Absent,
 	}
 }
 
@@ -87,13 +89,18 @@ func (r *run) note(id, nowMs int64, senderLost bool, c *Config) {
 	if r.settled == event.Absent {
 		r.open(id, nowMs, c)
 	}
-	r.takeOver(id)
-	switch newest := r.win.newest; {
+	newest := r.win.newest
+	switch {
 	case newest == event.Absent || id == newest+1:
+	case id > newest && r.handed:
+		r.pass(id)
 	case id > newest:
 		r.notice(id, nowMs, senderLost)
-	case id > r.base && id <= r.settled:
+	case id > r.base && id <= r.settled && !r.passed(id):
 		r.filled++
+	}
+	if id > newest { // Absent is less than any id
+		r.handed = false
 	}
 	r.carry(id)
 	r.win.mark(id)
@@ -110,16 +117,6 @@ func (r *run) open(id, nowMs int64, c *Config) {
 	r.settled = r.base
 }
 
-// takeOver begins counting anew where others may have read on: what lies between is
-// nobody's loss.
-func (r *run) takeOver(id int64) {
-	if r.handed && r.win.newest != event.Absent && id > r.win.newest+1 {
-		r.base, r.settled, r.acrossTo = id-1, id-1, event.Absent
-		r.holeMs, r.holeSender, r.carried = event.Absent, false, 0
-	}
-	r.handed = false
-}
-
 func (r *run) notice(id, nowMs int64, senderLost bool) {
 	if r.holeMs == event.Absent {
 		r.holeMs, r.holeTo = nowMs, id
@@ -133,7 +130,7 @@ func (r *run) carry(id int64) {
 	if r.win.newest == event.Absent || id-r.win.size() <= r.settled {
 		return
 	}
-	r.carried += r.win.holes(r.settled, r.win.newest)
+	r.carried += r.gaps(r.settled, r.win.newest)
 	r.settled = r.win.newest
 }
 
@@ -144,7 +141,7 @@ func (r *run) settle(nowMs int64, c *Config) (missed int64, why event.MissedReas
 		r.settled = max(r.settled, r.win.newest)
 		return 0, event.MissedNone
 	}
-	to := r.win.newest - int64(c.ReorderBatches)
+	to := r.reordered(int64(c.ReorderBatches))
 	waited := nowMs-r.holeMs >= c.ReorderMs
 	if waited {
 		to = max(to, r.holeTo)
@@ -169,7 +166,7 @@ func (r *run) settleTo(to int64) int64 {
 	n := r.carried
 	r.carried = 0
 	if to > r.settled {
-		n += r.win.holes(r.settled, to)
+		n += r.gaps(r.settled, to)
 		r.settled = to
 	}
 	if r.settled >= r.win.newest {

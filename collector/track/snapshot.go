@@ -4,204 +4,163 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"math"
 
 	"github.com/stategauge/stategauge/event"
 )
 
-// snapshotVersion changes whenever what visit writes changes.
-const snapshotVersion = 1
-
 const snapshotMagic = "sgtrack"
 
-var (
-	errCut     = errors.New("cut off")
-	errTooMany = errors.New("more than there is room for")
-)
-
 // Snapshot appends everything the Tracker knows to dst, in a versioned form that
-// Restore reads. The Config and the Filter are not part of it.
+// Restore and Adopt read. The Config, the Filter and the Senders are not part of it.
 func (t *Tracker) Snapshot(dst []byte) []byte {
-	from := len(dst)
-	dst = append(dst, snapshotMagic...)
-	c := codec{buf: append(dst, snapshotVersion), writing: true}
-	n := len(t.order)
-	// The newest tick tells Restore's first one how long nobody listened.
-	c.int(&t.tickMs)
-	c.length(&n)
-	for _, q := range t.order {
-		q.visit(&c, &t.c)
-	}
-	return binary.LittleEndian.AppendUint32(c.buf, crc32.ChecksumIEEE(c.buf[from:]))
+	return sealForm(dst, snapshotMagic, func(c *codec) {
+		n := len(t.order)
+		// The newest tick tells the first one after a restart how long nobody listened.
+		c.int(&t.tickMs)
+		c.length(&n)
+		for _, q := range t.order {
+			c.query(q, &t.c)
+		}
+	})
+}
+
+// query writes q behind its length, so that a reader who wants others need not
+// build it.
+func (c *codec) query(q *query, conf *Config) {
+	at := len(c.buf)
+	c.buf = append(c.buf, 0, 0, 0, 0)
+	q.visit(c, conf)
+	binary.LittleEndian.PutUint32(c.buf[at:], uint32(len(c.buf)-at-4))
 }
 
 // Restore replaces what the Tracker knows by a snapshot. The time until the next
-// tick counts as a pause of our own where it is Config.TickGapMs or more. After an error the
-// Tracker is as it was. Queries beyond the configured limit are an error.
+// tick counts as a pause of our own where it is Config.TickGapMs or more. After an
+// error the Tracker is as it was. Queries beyond the configured limit are an error.
+//
+// Old forms are read; one of a newer version is an error.
 func (t *Tracker) Restore(b []byte) error {
-	body, err := openSnapshot(b)
-	if err != nil {
-		return fmt.Errorf("restore tracker: %w", err)
-	}
-	c := codec{buf: body}
-	var n int
 	r := New(t.c, t.filter)
-	c.int(&r.tickMs)
-	if c.length(&n); n > t.c.Queries {
-		return fmt.Errorf("restore tracker: %d queries: %w", n, errTooMany)
-	}
-	for i := range n {
-		q := newQuery(event.QueryRef{}, 0)
-		q.visit(&c, &t.c)
-		if c.err == nil && (q.ref.ID == "" || r.byID[q.ref.ID] != nil) {
-			c.err = errors.New("query id missing or repeated")
-		}
-		if c.err != nil {
-			return fmt.Errorf("restore tracker: query %d: %w", i, c.err)
-		}
-		r.order, r.byID[q.ref.ID] = append(r.order, q), q
-		r.name(q)
-		r.configure(q)
-	}
-	if len(c.buf) != 0 {
-		return fmt.Errorf("restore tracker: %d bytes too many", len(c.buf))
+	if err := r.adoptFrom(b, nil); err != nil {
+		return fmt.Errorf("restore tracker: %w", err)
 	}
 	*t = *r
 	return nil
 }
 
-func openSnapshot(b []byte) ([]byte, error) {
-	const head = len(snapshotMagic) + 1
-	if len(b) < head+4 {
-		return nil, errCut
+// Adopt takes those queries out of a snapshot that mine says are this Tracker's
+// (nil: all), and keeps what it knows. So state that some number of Trackers saved
+// can be loaded by another number of them: each adopts from every snapshot. Queries
+// stand in the order of the snapshots, and the names they share are looked at across
+// all of them.
+//
+// An id that the Tracker knows already, and queries beyond the configured limit, are
+// errors. After an error the Tracker is as it was.
+func (t *Tracker) Adopt(b []byte, mine func(event.QueryID) bool) error {
+	if err := t.adoptFrom(b, mine); err != nil {
+		return fmt.Errorf("adopt tracker snapshot: %w", err)
 	}
-	end := len(b) - 4
-	if string(b[:len(snapshotMagic)]) != snapshotMagic {
-		return nil, errors.New("not a tracker snapshot")
-	}
-	if v := b[head-1]; v != snapshotVersion {
-		return nil, fmt.Errorf("version %d, this program reads %d", v, snapshotVersion)
-	}
-	if binary.LittleEndian.Uint32(b[end:]) != crc32.ChecksumIEEE(b[:end]) {
-		return nil, errors.New("checksum does not match")
-	}
-	return b[head:end], nil
+	return nil
 }
 
-// codec writes values to buf, or reads them from its front: one list of fields
-// serves both directions. The first error sticks.
-type codec struct {
-	buf     []byte
-	writing bool
-	err     error
+func (t *Tracker) adoptFrom(b []byte, mine func(event.QueryID) bool) error {
+	c, err := openForm(b, snapshotMagic, "tracker snapshot")
+	if err != nil {
+		return err
+	}
+	tickMs := int64(event.Absent)
+	c.int(&tickMs)
+	found, err := t.readQueries(&c, mine)
+	if err != nil {
+		return err
+	}
+	t.meet(tickMs, found)
+	for _, q := range found {
+		t.order, t.byID[q.ref.ID] = append(t.order, q), q
+		t.name(q)
+		t.configure(q)
+	}
+	return nil
 }
 
-func (c *codec) int(v *int64) {
-	if c.writing {
-		c.buf = binary.AppendVarint(c.buf, *v)
-		return
+func (t *Tracker) readQueries(c *codec, mine func(event.QueryID) bool) ([]*query, error) {
+	n, seen := 0, map[event.QueryID]bool{}
+	var found []*query
+	for c.length(&n); n > 0 && c.err == nil; n-- {
+		q := t.readQuery(c, mine)
+		if q == nil {
+			continue
+		}
+		switch {
+		case q.ref.ID == "":
+			c.fail(errors.New("query id missing"))
+		case seen[q.ref.ID] || t.byID[q.ref.ID] != nil:
+			c.fail(fmt.Errorf("query %q is known already", q.ref.ID))
+		case len(t.order)+len(found) >= t.c.Queries:
+			c.fail(fmt.Errorf("%d queries are kept: %w", t.c.Queries, errTooMany))
+		}
+		seen[q.ref.ID] = true
+		found = append(found, q)
 	}
-	got, n := binary.Varint(c.buf)
-	if c.take(n) {
-		*v = got
+	if c.err != nil {
+		return nil, fmt.Errorf("query %d: %w", len(seen), c.err)
 	}
+	if len(c.buf) != 0 {
+		return nil, fmt.Errorf("%d %w", len(c.buf), errLeft)
+	}
+	return found, nil
 }
 
-func (c *codec) ints(vs ...*int64) {
-	for _, v := range vs {
-		c.int(v)
+// readQuery returns nil for a query that is not wanted, and on an error.
+func (t *Tracker) readQuery(c *codec, mine func(event.QueryID) bool) *query {
+	q := newQuery(event.QueryRef{}, 0)
+	if c.version < 2 {
+		q.visit(c, &t.c)
+	} else if !c.queryPart(q, &t.c, mine) {
+		return nil
 	}
+	if c.err != nil || mine != nil && !mine(q.ref.ID) {
+		return nil
+	}
+	return q
 }
 
-// take moves on by n bytes; n < 1 is an error of the varint reader.
-func (c *codec) take(n int) bool {
-	if n < 1 || n > len(c.buf) {
+// queryPart reads a query that stands behind its length; false if it is not wanted.
+func (c *codec) queryPart(q *query, conf *Config, mine func(event.QueryID) bool) bool {
+	head := c.buf
+	if !c.take(4) {
+		return false
+	}
+	n := binary.LittleEndian.Uint32(head)
+	if uint64(n) > uint64(len(c.buf)) {
 		c.fail(errCut)
 		return false
 	}
+	part := codec{buf: c.buf[:n], version: c.version}
 	c.buf = c.buf[n:]
-	return c.err == nil
+	id := part // the id stands first
+	if visitString(&id, &q.ref.ID); mine != nil && id.err == nil && !mine(q.ref.ID) {
+		return false
+	}
+	if q.visit(&part, conf); part.err == nil && len(part.buf) > 0 {
+		part.err = errLeft
+	}
+	if part.err != nil {
+		c.fail(part.err)
+	}
+	return part.err == nil
 }
 
-func (c *codec) fail(err error) {
-	if c.err == nil {
-		c.err = err
+// meet brings the clocks of what is known and of what comes together: who was not
+// looked at for long must not be taken for silent.
+func (t *Tracker) meet(tickMs int64, found []*query) {
+	switch {
+	case tickMs == event.Absent:
+	case t.tickMs == event.Absent || tickMs > t.tickMs:
+		t.stoodStill(t.order, t.tickMs, tickMs)
+		t.tickMs = tickMs
+	default:
+		t.stoodStill(found, tickMs, t.tickMs)
 	}
-	c.buf = nil
-}
-
-// length carries the length of a list; one that the rest cannot hold is refused.
-func (c *codec) length(n *int) {
-	v := int64(*n)
-	if c.int(&v); !c.writing && (v < 0 || v > int64(len(c.buf))) {
-		c.fail(errTooMany)
-		v = 0
-	}
-	*n = int(v)
-}
-
-func (c *codec) str(s *string) {
-	n := len(*s)
-	c.length(&n)
-	if c.writing {
-		c.buf = append(c.buf, *s...)
-		return
-	}
-	if *s = ""; n > 0 {
-		*s = string(c.buf[:n])
-		c.buf = c.buf[n:]
-	}
-}
-
-func (c *codec) float(v *float64) {
-	if c.writing {
-		c.buf = binary.LittleEndian.AppendUint64(c.buf, math.Float64bits(*v))
-		return
-	}
-	if b := c.buf; c.take(8) {
-		*v = math.Float64frombits(binary.LittleEndian.Uint64(b))
-	}
-}
-
-func (c *codec) byte(v *uint8) {
-	if c.writing {
-		c.buf = append(c.buf, *v)
-		return
-	}
-	if b := c.buf; c.take(1) {
-		*v = b[0]
-	}
-}
-
-func (c *codec) bools(vs ...*bool) {
-	for _, v := range vs {
-		var b uint8
-		if *v {
-			b = 1
-		}
-		c.byte(&b)
-		*v = b != 0
-	}
-}
-
-func (c *codec) limit(v *uint8, most int) {
-	if c.byte(v); int(*v) > most {
-		c.fail(errTooMany)
-		*v = 0
-	}
-}
-
-func visitString[T ~string](c *codec, v *T) {
-	s := string(*v)
-	c.str(&s)
-	*v = T(s)
-}
-
-func visitByte[T ~uint8](c *codec, v *T) {
-	b := uint8(*v)
-	c.byte(&b)
-	*v = T(b)
 }
 
 func (q *query) visit(c *codec, conf *Config) {
@@ -218,6 +177,9 @@ func (q *query) visit(c *codec, conf *Config) {
 	c.byte(&q.shorts)
 	c.byte(&q.strikes)
 	c.bools(&q.triggerActive, &q.manyOf)
+	if c.version >= 2 {
+		c.bools(&q.handed)
+	}
 	c.float(&q.usualMs)
 	q.gaps.visit(c)
 	q.beats.visit(c)
@@ -252,7 +214,10 @@ func (q *query) visitRuns(c *codec, conf *Config) {
 			r.visit(c, conf)
 		}
 	}
-	q.earlier = q.earlier[:min(len(q.earlier), conf.RunsKept)]
+	for n := conf.RunsKept; len(q.earlier) > n; { // fewer are kept now than when it was saved
+		q.dropped.add(q.earlier[len(q.earlier)-1].id)
+		q.earlier = q.earlier[:len(q.earlier)-1]
+	}
 }
 
 func newRun(conf *Config) *run {
@@ -266,6 +231,10 @@ func (r *run) visit(c *codec, conf *Config) {
 	c.ints(&r.startMs, &r.newestMs, &r.endMs, &r.executed, &r.previous)
 	c.ints(&r.base, &r.settled, &r.acrossTo, &r.holeMs, &r.holeTo, &r.filled, &r.carried)
 	c.bools(&r.holeSender, &r.started, &r.ended, &r.failed, &r.idleSeen)
+	if c.version >= 2 {
+		c.ints(&r.passFrom, &r.passTo)
+		c.bools(&r.handed)
+	}
 	r.win.visit(c, conf)
 	r.unnamed.visit(c, batchStamps)
 	r.idles.visit(c, idleStamps)
@@ -287,17 +256,15 @@ func (w *window) visit(c *codec, conf *Config) {
 	newest := w.newest
 	c.int(&newest)
 	if c.length(&words); c.writing {
-		for _, v := range w.bits {
-			c.buf = binary.LittleEndian.AppendUint64(c.buf, v)
-		}
+		c.words(w.bits)
+		return
+	}
+	if words > maxWindow/64 {
+		c.fail(errTooMany)
 		return
 	}
 	old := window{bits: make([]uint64, words), newest: newest}
-	for i := range old.bits {
-		if b := c.buf; c.take(8) {
-			old.bits[i] = binary.LittleEndian.Uint64(b)
-		}
-	}
+	c.words(old.bits)
 	if newest != event.Absent && (newest < 0 || newest > maxBatch || words == 0) {
 		c.fail(errors.New("impossible batch id"))
 	}
@@ -339,8 +306,14 @@ func (s *spacing) visit(c *codec) {
 	c.limit(&s.n, memory)
 	c.limit(&s.next, memory-1)
 	for i := range s.n {
-		v := float64(s.ring[i])
-		c.float(&v)
+		v := int64(s.ring[i]) // whole milliseconds
+		if c.version < 2 {
+			f := float64(s.ring[i])
+			c.float(&f)
+			v = int64(f)
+		} else {
+			c.int(&v)
+		}
 		s.ring[i] = float32(v)
 	}
 }
@@ -348,10 +321,15 @@ func (s *spacing) visit(c *codec) {
 func (b *beats) visit(c *codec) {
 	c.limit(&b.n, memory)
 	c.limit(&b.next, memory-1)
+	prev := int64(0)
 	for i := range b.n {
 		x := &b.ring[i]
 		dur := int64(x.durMs)
-		c.ints(&x.startMs, &dur)
+		if c.version < 2 {
+			prev = 0
+		}
+		c.delta(&x.startMs, &prev)
+		c.int(&dur)
 		x.durMs = int32(dur)
 		visitByte(c, &x.flags)
 	}

@@ -283,6 +283,8 @@ func (o op) apply(tr *Tracker, out []event.Update) []event.Update {
 	return tr.Apply(&e, o.nowMs, out)
 }
 
+func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 23)) }
+
 func randomOps(rng *rand.Rand, n int) []op {
 	ops := make([]op, n)
 	now := epoch
