@@ -11,6 +11,9 @@ import (
 type standsSpec struct {
 	Over  Extent `yaml:"over"`
 	While string `yaml:"while"`
+	// Beyond makes the longest time that the figure ever stood and then moved the
+	// least: that share of it, in batches and in time.
+	Beyond strictyaml.Percent `yaml:"beyond"`
 }
 
 const (
@@ -36,6 +39,9 @@ func (s *standsSpec) compile(c *ruleCompiler, key string) detector {
 	if n := d.spec.Over.Batches; n > 0 && n < leastStanding {
 		c.faultf([]any{key, "over"}, "over (%s) must hold %d batches", d.spec.Over, leastStanding)
 	}
+	if s.Beyond != 0 && !(s.Beyond >= 1) {
+		c.faultf([]any{key, "beyond"}, "beyond (%s) must be at least 100%%", s.Beyond)
+	}
 	if s.While != "" {
 		if x := c.expression(s.While, aNumber, c.signal.of, c.path+"."+strictyaml.Path(key, "while")); x != nil {
 			d.ins = append(d.ins, x)
@@ -52,10 +58,14 @@ func (d *stands) span() Extent          { return d.spec.Over }
 func (d *stands) stride() int { return 1 }
 
 func (d *stands) describe() string {
-	if d.spec.While == "" {
-		return fmt.Sprintf("stands for %s", d.spec.Over)
+	text := fmt.Sprintf("stands for %s", d.spec.Over)
+	if d.spec.Beyond > 0 {
+		text += fmt.Sprintf(", and %s of the longest before", d.spec.Beyond)
 	}
-	return fmt.Sprintf("stands for %s while %s moves", d.spec.Over, d.spec.While)
+	if d.spec.While != "" {
+		text += fmt.Sprintf(" while %s moves", d.spec.While)
+	}
+	return text
 }
 
 func (d *stands) newTracker(*trend.Scratch) tracker { return &standsTracker{d: d} }
@@ -73,6 +83,9 @@ type standsTracker struct {
 	// while: how many of those batches had a value, and how many a new one.
 	other        float64
 	known, moved int
+	// The longest that it stood and then moved. A reset leaves it: it is how the query is.
+	longest   int
+	longestMs int64
 }
 
 func (t *standsTracker) push(p trend.Point, in []float64) {
@@ -81,7 +94,9 @@ func (t *standsTracker) push(p trend.Point, in []float64) {
 	}
 	t.seen++
 	if t.seen == 1 || p.Value != t.value {
-		t.changed = t.seen > 1
+		if t.changed = t.seen > 1; t.changed {
+			t.longest, t.longestMs = max(t.longest, t.same), max(t.longestMs, t.clock.elapsedMs-t.sinceMs)
+		}
 		t.value, t.same, t.since, t.sinceMs = p.Value, 0, p.Batch, t.clock.elapsedMs
 		t.known, t.moved = 0, 0
 	}
@@ -119,6 +134,9 @@ func (t *standsTracker) verdict() Judgement {
 	case float64(t.moved) < movingShare*float64(t.known):
 		return judgement(SaidClear, "%s stands too", t.d.spec.While)
 	}
+	if x := float64(t.d.spec.Beyond); float64(t.same) < x*float64(t.longest) || float64(ms) < x*float64(t.longestMs) {
+		return judgement(SaidClear, "it stood for %d batches before, and then moved", t.longest)
+	}
 	j := judgement(SaidFound, "the same in %d batches", t.same)
 	j.How, j.Since = "stands", t.since
 	return j
@@ -126,4 +144,6 @@ func (t *standsTracker) verdict() Judgement {
 
 func (t *standsTracker) points() int { return t.seen }
 
-func (t *standsTracker) reset() { *t = standsTracker{d: t.d} }
+func (t *standsTracker) reset() {
+	*t = standsTracker{d: t.d, longest: t.longest, longestMs: t.longestMs}
+}

@@ -117,7 +117,8 @@ func TestValueDetectorsDescribeThemselves(t *testing.T) {
 		"below: {limit: 2s, batches: 3 of 5, recover: 3s, pooled: {weight: input_rows}}": "below 2s in 3 of 5 batches, clear again at 3s, " +
 			"pooled over at most 20 batches by input_rows, at least 1000",
 		"stands: {}": "stands for 50 batches and 30m",
-		"stands: {over: 5 batches, while: input_rows}": "stands for 5 batches while input_rows moves",
+		"stands: {over: 5 batches, while: input_rows}":               "stands for 5 batches while input_rows moves",
+		"stands: {over: 5 batches, beyond: 150%, while: input_rows}": "stands for 5 batches, and 150% of the longest before while input_rows moves",
 		"shifted: {}": "shifted up by 25%, 20 batches and 20m against a baseline of 100 batches and 2h, confidence 99.9%",
 		"shifted: {early: true, side: down, at_least: 50ms, adjusted_for: input_rows}": "shifted down by 25%, 20 batches and 20m against " +
 			"a baseline of 100 batches and 2h, at least 50ms, early, adjusted for input_rows",

@@ -3,6 +3,8 @@ package score
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math"
 	"slices"
 
 	"github.com/stategauge/stategauge/collector"
@@ -23,6 +25,10 @@ type donor struct {
 	batches []*event.Batch
 	slowMs  float64 // what 99 % of its batches stay below
 	trigger event.TriggerKind
+	// stands says of each batch how many have passed since each operator gave rows back,
+	// and places where the donor stood so.
+	stands []string
+	places map[string][]int
 }
 
 // donors takes the healthy queries among plays.
@@ -120,9 +126,93 @@ func (d *donor) settle() bool {
 		}
 		took = append(took, ms)
 	}
+	if !d.steady(took) {
+		return false
+	}
 	slices.Sort(took)
 	d.slowMs = took[len(took)*99/100]
+	d.standing()
 	return true
+}
+
+// steady reports whether the donor's batches are of one kind from its beginning to its
+// end: put together in another order they would not be healthy otherwise. A query that
+// catches up is well, and hours of that again and again are not.
+func (d *donor) steady(took []float64) bool {
+	var age []float64
+	for _, b := range d.batches {
+		if b.EventTimeMaxMs != event.Absent {
+			age = append(age, float64(b.EndMs()-b.EventTimeMaxMs)+steadyAgeMs)
+		}
+	}
+	return alike(took) && (len(age) < donorLeast || alike(age)) && !d.fills()
+}
+
+// fills reports whether the state of an operator only fills up: nothing was there for long
+// enough to leave it.
+func (d *donor) fills() bool {
+	first, last := d.batches[0], d.batches[len(d.batches)-1]
+	for i := range first.Operators {
+		removes := func(b *event.Batch) bool { return b.Operators[i].Values[event.NumRowsRemoved] > 0 }
+		before, after := first.Operators[i].Values[event.NumRowsTotal], last.Operators[i].Values[event.NumRowsTotal]
+		if after > steadyFactor*before && !slices.ContainsFunc(d.batches, removes) {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	steadyFactor = 3     // between quarters of a donor, of what healthy batches do by themselves
+	steadyAgeMs  = 600e3 // data that is younger is not old
+)
+
+// alike compares the medians of the quarters of a series.
+func alike(v []float64) bool {
+	least, most := math.Inf(1), 0.0
+	for i := range 4 {
+		quarter := slices.Clone(v[i*len(v)/4 : (i+1)*len(v)/4])
+		slices.Sort(quarter)
+		mid := quarter[len(quarter)/2]
+		least, most = min(least, mid), max(most, mid)
+	}
+	return most <= steadyFactor*least
+}
+
+// standing notes how each batch stands: how long ago each operator gave rows back. What
+// comes before the first time is left out.
+func (d *donor) standing() {
+	since := make([]int, len(d.batches[0].Operators))
+	d.places = map[string][]int{}
+	for i, b := range d.batches {
+		for k := range b.Operators {
+			since[k]++
+			if b.Operators[k].Values[event.NumRowsRemoved] > 0 {
+				since[k] = 0
+			}
+		}
+		key := fmt.Sprint(since)
+		d.stands = append(d.stands, key)
+		d.places[key] = append(d.places[key], i)
+	}
+}
+
+// alike returns the places that batch i may be taken from as well; behind the last one,
+// those after such as stand as the last does.
+func (d *donor) alike(i int) []int {
+	if i < len(d.batches) {
+		return d.places[d.stands[i]]
+	}
+	var after []int
+	for _, at := range d.places[d.stands[i-1]] {
+		if at+1 < len(d.batches) {
+			after = append(after, at+1)
+		}
+	}
+	if len(after) == 0 {
+		after = []int{0}
+	}
+	return after
 }
 
 // fits reports whether the donor's batches end within a trigger interval, with room

@@ -3,12 +3,10 @@ package score
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/rules"
 )
 
@@ -21,8 +19,6 @@ type HealthyRun struct {
 const (
 	worldQueries = 6      // of one cluster, so that rules over many queries judge too
 	worldBatches = 20_000 // of each query at most
-	blockMean    = 15     // batches of a donor that stay together, on average
-	restartDays  = 5      // mean time between two clean restarts of a query
 	peerShare    = 8      // one world in so many is judged by the peers too: they cost more
 )
 
@@ -118,141 +114,6 @@ func (w *world) count() {
 }
 
 const healthyStartMs = 1_772_409_600_000 // 2026-03-02
-
-// healthyQuery makes the batches of one query: blocks of a donor, on a grid of its
-// own, under noise and load of its own.
-type healthyQuery struct {
-	from   *donor
-	noise  *noise
-	every  int64
-	offset int64 // from the grid
-	at     int   // place in the donor
-	left   int   // batches that are left of the block
-	run    int
-	fresh  bool // the next batch is the first of its run
-
-	ref     event.QueryRef
-	batch   event.Batch
-	event   event.Event
-	update  event.Update
-	started event.Update
-	ended   event.Update
-	out     []*event.Update
-}
-
-func newHealthyQuery(from *donor, every int64, i int, seed uint64) *healthyQuery {
-	r := rand.New(rand.NewPCG(seed, 1))
-	q := &healthyQuery{
-		from: from, noise: newNoise(r), every: every, offset: r.Int64N(max(1, every/4)), fresh: true,
-		ref: event.QueryRef{ID: event.QueryID(fmt.Sprintf("healthy-%d", i)), Name: fmt.Sprintf("healthy_%d", i), Application: "made"},
-	}
-	return q
-}
-
-// next returns the updates of batch n: the batch, and before it the end of a run and
-// the start of another where the query is restarted. They are valid until the next
-// call.
-func (q *healthyQuery) next(n int64) []*event.Update {
-	q.out = q.out[:0]
-	start := healthyStartMs + n*q.every + q.offset
-	if !q.fresh && q.noise.r.Float64() < float64(q.every)/(restartDays*dayMs) {
-		q.say(&q.ended, event.KindTerminated, event.OutcomeTerminated, event.StateTerminated, start-2000)
-		q.run++
-		q.fresh = true
-	}
-	if q.fresh {
-		q.say(&q.started, event.KindStarted, event.OutcomeStarted, event.StateRunning, start-1000)
-	}
-	q.make(n, start)
-	q.fresh = false
-	return q.out
-}
-
-func (q *healthyQuery) runID() event.RunID { return event.RunID(fmt.Sprintf("run-%d", q.run)) }
-
-func (q *healthyQuery) say(u *event.Update, k event.Kind, o event.Outcome, s event.State, atMs int64) {
-	*u = event.Update{
-		Event:   &event.Event{Kind: k, Query: q.ref, Run: q.runID(), AtMs: atMs},
-		Outcome: o, State: s, Was: event.StateRunning, NewRun: o == event.OutcomeStarted, NewQuery: o == event.OutcomeStarted && q.run == 0,
-		StartedSeen: true, Trigger: event.TriggerInterval, IntervalMs: float64(q.every), Origin: event.Origin{ReceivedMs: atMs},
-	}
-	q.out = append(q.out, u)
-}
-
-// make puts batch n together.
-func (q *healthyQuery) make(n, start int64) {
-	if q.left == 0 {
-		q.at = q.noise.r.IntN(len(q.from.batches))
-		q.left = 1 + int(q.noise.r.ExpFloat64()*blockMean)
-	}
-	src := q.from.batches[q.at]
-	q.at, q.left = (q.at+1)%len(q.from.batches), q.left-1
-	b := &q.batch
-	b.CopyFrom(src)
-	b.Query, b.Run, b.ID, b.StartMs = q.ref, q.runID(), n, start
-	shift(&b.EventTimeMaxMs, start-src.StartMs)
-	shift(&b.WatermarkMs, start-src.StartMs)
-	times, load := q.noise.next(start)
-	if q.fresh {
-		times *= 2 // caches are cold
-	}
-	q.scale(b, times, load)
-	for i := range b.Operators {
-		o := &b.Operators[i]
-		if o.SnapshotMin >= 0 {
-			o.SnapshotMin += n - src.ID
-		}
-	}
-	q.event = event.Event{Kind: event.KindProgress, Batch: b, Query: q.ref, Run: b.Run, AtMs: start}
-	q.update = event.Update{
-		Event: &q.event, Outcome: event.OutcomeExecuted, State: event.StateRunning, Was: event.StateRunning,
-		SegmentStart: q.fresh && q.run > 0, StartedSeen: true, Trigger: event.TriggerInterval, IntervalMs: float64(q.every),
-		IntervalFrom: event.IntervalInferred, Origin: event.Origin{ReceivedMs: b.EndMs()},
-	}
-	q.out = append(q.out, &q.update)
-}
-
-func shift(ms *int64, by int64) {
-	if *ms != event.Absent {
-		*ms += by
-	}
-}
-
-// secondsOf and amountsOf are the figures of work, by scope: those that are times,
-// and those that are rows, bytes and counts.
-var secondsOf, amountsOf = func() (s, a [2][]event.MetricID) {
-	for _, m := range event.Catalog() {
-		if m.Kind != event.KindWork || m.Scope > event.ScopeOperator {
-			continue
-		}
-		if m.Unit == event.UnitSeconds {
-			s[m.Scope] = append(s[m.Scope], m.ID)
-		} else {
-			a[m.Scope] = append(a[m.Scope], m.ID)
-		}
-	}
-	return s, a
-}()
-
-// scale applies noise and load. A healthy batch ends before the next is due.
-func (q *healthyQuery) scale(b *event.Batch, times, load float64) {
-	if ms, _ := b.DurationMs(); ms*times > 0.9*float64(q.every) {
-		times = 0.9 * float64(q.every) / ms
-	}
-	multiply(&b.Values, secondsOf[event.ScopeQuery], times)
-	multiply(&b.Values, amountsOf[event.ScopeQuery], load)
-	for i := range b.Operators {
-		own := times * (1 + 0.05*q.noise.r.NormFloat64())
-		multiply(&b.Operators[i].Values, secondsOf[event.ScopeOperator], max(0.1*times, own))
-		multiply(&b.Operators[i].Values, amountsOf[event.ScopeOperator], load)
-	}
-}
-
-func multiply(v *event.Vector, ids []event.MetricID, by float64) {
-	for _, id := range ids {
-		v[id] *= by // absent stays absent
-	}
-}
 
 // take adds what a world counted.
 func (e *Exposure) take(w *world) {
