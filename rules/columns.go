@@ -145,21 +145,21 @@ func (c *column) loadPlace() int {
 }
 
 // stage evaluates the column for a batch, once for all rules that judge it.
-func (c *column) stage(q *queryState, b *event.Batch, o *event.Operator, warm bool) {
+func (c *column) stage(q *queryState, b *event.Batch, o *event.Operator, m *memo, warm bool) {
 	if c.staged == q.position {
 		return
 	}
 	c.staged, c.implausible, c.value = q.position, false, math.NaN()
 	if c.rule == nil {
-		c.value, _ = c.input.at(b, o, &q.facts)
+		c.value, _ = m.at(c.input, b, o, &q.facts)
 	} else if !warm || c.rule.inWarmUp {
-		v, plausible := c.rule.valueOf(b, o, &q.facts)
+		v, plausible := c.rule.valueOf(b, o, &q.facts, m)
 		c.value, c.implausible = v, !plausible
 		c.set.due = c.set.due || v == v
 	}
 	c.set.row[c.place] = float32(c.value)
 	if c.load != nil {
-		c.load.stage(q, b, o, warm)
+		c.load.stage(q, b, o, m, warm)
 	}
 }
 

@@ -55,31 +55,37 @@ func (o Options) withDefaults() Options {
 // of one query look at lies in columns that its rules share. Windows grow as
 // batches come and are given back when the query is retired.
 type Engine struct {
-	pack     *Pack
-	opts     Options
-	queries  map[event.QueryID]*queryState
-	scratch  *trend.Scratch
-	in       []float64 // memory for a detector's inputs
-	order    []*queryState
-	over     []ended // resolved by the present update
-	grouped  []Grouped
-	rules    []ruleState // beside pack.rules
-	alerts   int         // pending and firing
-	ticked   int64       // time of the last Tick, 0 before the first
-	nowMs    int64       // newest time that anything told, never going back
-	asOfMs   int64       // event time of what is being judged
-	around   surroundings
-	heirs    map[event.QueryID]*predecessor // of names, until they come
-	held     int                            // queries that are retired and kept
-	prunedMs int64
+	pack    *Pack
+	opts    Options
+	queries map[event.QueryID]*queryState
+	scratch *trend.Scratch
+	in      []float64 // memory for a detector's inputs
+	memo    memo
+	order   []*queryState
+	over    []ended // resolved by the present update
+	grouped []Grouped
+	rules   []ruleState // beside pack.rules
+	// figures are the places of the rules that judge batches, sharers of those among
+	// them that share columns, happenings of the others.
+	figures, sharers, happenings []int
+	alerts                       int   // pending and firing
+	ticked                       int64 // time of the last Tick, 0 before the first
+	nowMs                        int64 // newest time that anything told, never going back
+	asOfMs                       int64 // event time of what is being judged
+	around                       surroundings
+	heirs                        map[event.QueryID]*predecessor // of names, until they come
+	held                         int                            // queries that are retired and kept
+	prunedMs                     int64
 }
 
 // ruleState is what the engine knows of a rule apart from its series.
 type ruleState struct {
 	metrics   ruleMetrics
 	alerts    int // pending and firing
+	taken     int // values that the metrics were not told of yet
 	lastError string
-	lastMs    int64 // event time of the newest value, Absent before
+	lastMs    int64   // event time of the newest value, Absent before
+	share     sharing // the detector, where it shares columns
 	// groups are what a rule of many queries judges, in the order in which they came.
 	groups  []*queryState
 	grouper grouper
@@ -104,11 +110,21 @@ func New(p *Pack, o Options) *Engine {
 // adopt makes p the pack, with fresh rule states.
 func (e *Engine) adopt(p *Pack) {
 	e.pack = p
+	e.memo.forget(p.expressions)
 	e.rules = make([]ruleState, len(p.rules))
+	e.figures, e.sharers, e.happenings = nil, nil, nil
 	for i, r := range p.rules {
 		e.rules[i] = ruleState{metrics: e.opts.Metrics.of(r.alert), lastMs: event.Absent}
 		if d, ok := r.detector.(groupDetector); ok {
 			e.rules[i].grouper = d.newGroups()
+		}
+		if r.ofEvents() {
+			e.happenings = append(e.happenings, i)
+			continue
+		}
+		e.figures = append(e.figures, i)
+		if e.rules[i].share = r.shared(); e.rules[i].share != nil {
+			e.sharers = append(e.sharers, i)
 		}
 	}
 	e.planEvidence()
@@ -205,21 +221,35 @@ func (e *Engine) executed(q *queryState, u *event.Update, out []Verdict) []Verdi
 	if b.NoData || q.trigger == event.TriggerContinuous {
 		return out
 	}
+	e.memo.next(min(len(b.Operators), e.opts.MaxOperators))
 	out = e.stage(q, b, warm, out)
-	for i, r := range e.pack.rules {
+	for _, i := range e.figures {
+		r := e.pack.rules[i]
 		if !r.judges(q) {
 			continue
 		}
 		if r.signal.of == OfQuery {
+			e.memo.of(-1)
 			out = e.feed(q, i, b, nil, warm, out)
+			e.count(i)
 			continue
 		}
 		for k := range b.Operators[:min(len(b.Operators), e.opts.MaxOperators)] {
+			e.memo.of(k)
 			out = e.feed(q, i, b, &b.Operators[k], warm, out)
 		}
+		e.count(i)
 		out = e.dropGone(q, i, len(b.Operators), out)
 	}
 	return out
+}
+
+// count tells the rule's metrics how many values it took since the last time.
+func (e *Engine) count(ri int) {
+	if s := &e.rules[ri]; s.taken > 0 {
+		s.metrics.evaluations.Add(float64(s.taken))
+		s.taken = 0
+	}
 }
 
 // breakSegments empties the windows that must not join what is before this batch
@@ -256,7 +286,7 @@ func chained(t event.TriggerKind) bool {
 func (e *Engine) feed(q *queryState, ri int, b *event.Batch, o *event.Operator, warm bool, out []Verdict) []Verdict {
 	r := e.pack.rules[ri]
 	v, s := math.NaN(), (*series)(nil)
-	if r.shared() == nil {
+	if e.rules[ri].share == nil {
 		v = e.value(q, ri, b, o)
 	} else if s = q.find(ri, o); s != nil {
 		v = e.sharedValue(q, ri, s)
@@ -269,8 +299,8 @@ func (e *Engine) feed(q *queryState, ri int, b *event.Batch, o *event.Operator, 
 	}
 	in, load := e.inputs(q, r.detector, b, o)
 	s.tracker.push(trend.Point{Batch: q.position, AtMs: q.atMs, Value: v, Load: load}, in)
-	s.evidence.push(q, b, o)
-	e.rules[ri].metrics.evaluations.Inc()
+	s.evidence.push(q, b, o, &e.memo)
+	e.rules[ri].taken++
 	e.rules[ri].lastMs = q.atMs
 	was := s.judged.Said
 	s.judge(q)
@@ -285,7 +315,7 @@ func (e *Engine) feed(q *queryState, ri int, b *event.Batch, o *event.Operator, 
 func (e *Engine) inputs(q *queryState, d detector, b *event.Batch, o *event.Operator) (in []float64, first float64) {
 	in, first = e.in[:0], math.NaN()
 	for i, x := range d.inputs() {
-		y, _ := x.at(b, o, &q.facts)
+		y, _ := e.memo.at(x, b, o, &q.facts)
 		in = append(in, y)
 		if i == 0 {
 			first = y
@@ -297,7 +327,7 @@ func (e *Engine) inputs(q *queryState, d detector, b *event.Batch, o *event.Oper
 
 // value evaluates a rule's signal under its guards; NaN where it does not apply.
 func (e *Engine) value(q *queryState, ri int, b *event.Batch, o *event.Operator) float64 {
-	v, plausible := e.pack.rules[ri].valueOf(b, o, &q.facts)
+	v, plausible := e.pack.rules[ri].valueOf(b, o, &q.facts, &e.memo)
 	if !plausible {
 		e.rules[ri].metrics.implausible.Inc()
 	}
@@ -306,16 +336,16 @@ func (e *Engine) value(q *queryState, ri int, b *event.Batch, o *event.Operator)
 
 // valueOf evaluates the rule's signal under its guards; NaN where it does not apply.
 // plausible is false where a figure in it cannot be true.
-func (r *rule) valueOf(b *event.Batch, o *event.Operator, f *Facts) (v float64, plausible bool) {
+func (r *rule) valueOf(b *event.Batch, o *event.Operator, f *Facts, m *memo) (v float64, plausible bool) {
 	for _, guard := range [2]*expression{r.signal.when, r.when} {
 		if guard == nil {
 			continue
 		}
-		if holds, _ := guard.at(b, o, f); holds != 1 {
+		if holds, _ := m.at(guard, b, o, f); holds != 1 {
 			return math.NaN(), true
 		}
 	}
-	return r.signal.expr.at(b, o, f)
+	return m.at(r.signal.expr, b, o, f)
 }
 
 // Tick tells the engine that time passes, Unix milliseconds: it judges what is

@@ -123,13 +123,13 @@ func newEvidenceRing(columns int, over Extent) *evidenceRing {
 }
 
 // push adds one batch.
-func (r *evidenceRing) push(columns []evidenceColumn, batch, atMs int64, b *event.Batch, o *event.Operator, f *Facts) {
+func (r *evidenceRing) push(columns []evidenceColumn, batch, atMs int64, b *event.Batch, o *event.Operator, f *Facts, m *memo) {
 	if r.open.Batches == 0 {
 		r.opened, r.openMs = batch, atMs
 	}
 	r.open.Batches++
 	for i := range columns {
-		if x, _ := columns[i].expr.at(b, o, f); !math.IsNaN(x) {
+		if x, _ := m.at(columns[i].expr, b, o, f); !math.IsNaN(x) {
 			r.sums[i] += x
 			r.counts[i]++
 		}

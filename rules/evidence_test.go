@@ -14,11 +14,13 @@ func watched(over Extent, value func(i int64) float64, n int64) (*evidenceRing, 
 		eval: func(*event.Vector, *event.Batch, *event.Operator, *Facts) float64 { return at },
 	}}}
 	r := newEvidenceRing(1, over)
+	var m memo
+	m.forget(0)
 	b := &event.Batch{}
 	b.Reset()
 	for i := range n {
 		at = value(i)
-		r.push(columns, i, i*minuteMs, b, nil, &unknownFacts)
+		r.push(columns, i, i*minuteMs, b, nil, &unknownFacts, &m)
 	}
 	return r, columns
 }

@@ -117,13 +117,13 @@ func (e *Engine) evidenceOf(q *queryState, ri, index int, name string) evidenceV
 }
 
 // push takes one batch in, unless another series did.
-func (v evidenceView) push(q *queryState, b *event.Batch, o *event.Operator) {
+func (v evidenceView) push(q *queryState, b *event.Batch, o *event.Operator, m *memo) {
 	r := v.ring
 	if r == nil || r.batch == q.position {
 		return
 	}
 	r.batch = q.position
-	r.evidenceRing.push(r.plan.columns, q.position, q.atMs, b, o, &q.facts)
+	r.evidenceRing.push(r.plan.columns, q.position, q.atMs, b, o, &q.facts, m)
 }
 
 // before are the series' figures before a batch, nil where it has none.

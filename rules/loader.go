@@ -33,6 +33,7 @@ func Load(files ...Source) (*Pack, error) {
 	if err := b.faults.Err(); err != nil {
 		return nil, err
 	}
+	p.expressions = len(b.slots)
 	return p, nil
 }
 
@@ -48,6 +49,7 @@ type packLoader struct {
 	files   []*loader
 	signals map[string]*signalState
 	faults  strictyaml.Faults
+	slots   map[string]int // of expressions, by their keys
 }
 
 // loader compiles one file.
@@ -175,6 +177,7 @@ func (l *loader) expression(text string, want sort, of SignalOf, path string) *e
 	sc := &scope{of: of, signal: l.lookup, others: slices.Sorted(maps.Keys(l.signals))}
 	x, err := compileExpression(text, want, sc)
 	if err == nil {
+		x.slot = l.slotOf(x.key)
 		return x
 	}
 	f := l.pos.Faultf(path, "%s: %w", lastKey(path), err)
@@ -184,6 +187,17 @@ func (l *loader) expression(text string, want sort, of SignalOf, path string) *e
 	}
 	l.fault(f)
 	return nil
+}
+
+// slotOf returns the place of an expression among the pack's different ones.
+func (b *packLoader) slotOf(key string) int {
+	if b.slots == nil {
+		b.slots = map[string]int{}
+	}
+	if b.slots[key] == 0 {
+		b.slots[key] = len(b.slots) + 1
+	}
+	return b.slots[key]
 }
 
 func lastKey(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

@@ -185,6 +185,7 @@ type series struct {
 	operator string
 	index    int // of the operator, -1 for the query
 	tracker  tracker
+	shared   sharer       // the same, where it shares columns
 	watcher  watcher      // in place of a tracker, for detectors of events
 	evidence evidenceView // what the rule watches beside
 	judged   Judgement
@@ -263,10 +264,11 @@ func (e *Engine) newSeries(q *queryState, ri, index int, name string) *series {
 	s := &series{operator: name, index: index}
 	if d, ok := r.detector.(eventDetector); ok {
 		s.watcher = d.newWatcher()
-	} else if d := r.shared(); d != nil {
-		s.tracker = d.newSharer(e.scratch, func(x Extent) *column {
+	} else if d := e.rules[ri].share; d != nil {
+		s.shared = d.newSharer(e.scratch, func(x Extent) *column {
 			return q.columnOf(r, d.adjusts(), x, index, name, e.scratch)
 		})
+		s.tracker = s.shared
 	} else {
 		s.tracker = r.detector.newTracker(e.scratch)
 	}

@@ -67,26 +67,26 @@ func (r *rule) valueKey() string {
 	return key
 }
 
-// judges reports whether the rule looks at the query's batches.
+// judges reports whether a rule of figures looks at the query's batches.
 func (r *rule) judges(q *queryState) bool {
-	if r.ofEvents() {
-		return false
-	}
 	// The duration of a real-time batch is configured: it says nothing.
 	return q.trigger != event.TriggerRealTime || !r.signal.expr.duration
 }
 
 // stage evaluates the columns that rules share for one batch, and takes them in.
 func (e *Engine) stage(q *queryState, b *event.Batch, warm bool, out []Verdict) []Verdict {
-	for i, r := range e.pack.rules {
-		if r.shared() == nil || !r.judges(q) {
+	for _, i := range e.sharers {
+		r := e.pack.rules[i]
+		if !r.judges(q) {
 			continue
 		}
 		if r.signal.of == OfQuery {
+			e.memo.of(-1)
 			out = e.stageOne(q, i, b, nil, warm, out)
 			continue
 		}
 		for k := range b.Operators[:min(len(b.Operators), e.opts.MaxOperators)] {
+			e.memo.of(k)
 			out = e.stageOne(q, i, b, &b.Operators[k], warm, out)
 		}
 	}
@@ -103,7 +103,7 @@ func (e *Engine) stageOne(q *queryState, ri int, b *event.Batch, o *event.Operat
 		if warm && !r.inWarmUp {
 			return out
 		}
-		if v, plausible := r.valueOf(b, o, &q.facts); math.IsNaN(v) {
+		if v, plausible := r.valueOf(b, o, &q.facts, &e.memo); math.IsNaN(v) {
 			if !plausible {
 				e.rules[ri].metrics.implausible.Inc()
 			}
@@ -111,9 +111,9 @@ func (e *Engine) stageOne(q *queryState, ri int, b *event.Batch, o *event.Operat
 		}
 		s, out = e.series(q, ri, o, out)
 	}
-	for _, c := range s.tracker.(sharer).columns() {
+	for _, c := range s.shared.columns() {
 		if c != nil {
-			c.stage(q, b, o, warm)
+			c.stage(q, b, o, &e.memo, warm)
 		}
 	}
 	return out
@@ -122,7 +122,7 @@ func (e *Engine) stageOne(q *queryState, ri int, b *event.Batch, o *event.Operat
 // sharedValue returns the value that the batch had for the series, NaN without one, and
 // counts what could not be true.
 func (e *Engine) sharedValue(q *queryState, ri int, s *series) float64 {
-	c := s.tracker.(sharer).columns()[0]
+	c := s.shared.columns()[0]
 	if c.staged != q.position {
 		return math.NaN()
 	}
@@ -150,11 +150,10 @@ func (q *queryState) find(ri int, o *event.Operator) *series {
 // release gives back the columns and the evidence that the series shares.
 func (s *series) release(q *queryState) {
 	s.evidence.leave(q)
-	t, ok := s.tracker.(sharer)
-	if !ok || !t.shares() {
+	if s.shared == nil || !s.shared.shares() {
 		return
 	}
-	for _, c := range t.columns() {
+	for _, c := range s.shared.columns() {
 		c.release()
 	}
 }

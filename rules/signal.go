@@ -32,7 +32,9 @@ func (s SignalOf) String() string {
 type expression struct {
 	text string
 	// key is the text and the texts of the signals in it: equal keys, equal values.
-	key  string
+	key string
+	// slot is its place, from 1, among the different expressions of its pack; 0 is none.
+	slot int
 	eval Signal
 	// times lists the operator's time figures in it: where one cannot be true, the
 	// value is not used.

@@ -37,12 +37,15 @@ func worth(p *Pack) string {
 	e, q := New(p, Options{}), newQueryState(len(p.rules))
 	b := sample()
 	var out strings.Builder
+	e.memo.next(len(b.Operators))
 	for i, r := range p.rules {
+		e.memo.of(-1)
 		fmt.Fprintf(&out, "%s:", r.signal.name)
 		if r.signal.of == OfQuery {
 			fmt.Fprintf(&out, " %s", shown(e.value(q, i, b, nil)))
 		} else {
 			for k := range b.Operators {
+				e.memo.of(k)
 				fmt.Fprintf(&out, " %s", shown(e.value(q, i, b, &b.Operators[k])))
 			}
 		}

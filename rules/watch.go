@@ -14,10 +14,7 @@ func (e *Engine) moment() moment { return moment{atMs: e.nowMs, elapsedMs: e.now
 
 // watch shows an update to the query's watchers and judges what they make of it.
 func (e *Engine) watch(q *queryState, u *event.Update, out []Verdict) []Verdict {
-	for ri, r := range e.pack.rules {
-		if !r.ofEvents() {
-			continue
-		}
+	for _, ri := range e.happenings {
 		if g := e.rules[ri].grouper; g != nil {
 			g.observe(q, u, e.nowMs)
 			continue
@@ -57,8 +54,8 @@ func (e *Engine) watchAll(out []Verdict) []Verdict {
 	}
 	out = e.judgeGroups(out) // first: they speak for the queries
 	for _, q := range e.ordered() {
-		for ri, r := range e.pack.rules {
-			if !r.ofEvents() || e.rules[ri].grouper != nil {
+		for _, ri := range e.happenings {
+			if e.rules[ri].grouper != nil {
 				continue
 			}
 			var s *series

@@ -96,7 +96,7 @@ func (c *Columns) Watch(column int, s Span) int {
 			return i
 		}
 	}
-	w := watch{fine: &view{column: column, span: s}, coarse: &view{column: column, span: s}}
+	w := watch{fine: &view{column: column, span: s, asked: c.pushes}, coarse: &view{column: column, span: s, asked: c.pushes}}
 	c.fine.views, c.coarse.views = append(c.fine.views, w.fine), append(c.coarse.views, w.coarse)
 	w.fine.recount(c.fine)
 	w.coarse.recount(c.coarse)
@@ -189,8 +189,7 @@ func (c *Columns) coarseRoom() bool {
 	if l.n < c.o.Coarse {
 		return true
 	}
-	rows, covered := l.reachBack(c.o.Longest)
-	if (!covered || rows == l.n) && l.size < maxBlock {
+	if !l.coversFrom(1, c.o.Longest) && l.size < maxBlock {
 		return false
 	}
 	l.evict()
@@ -203,8 +202,8 @@ func (c *Columns) shrink() {
 	if l.size == 1 {
 		return
 	}
-	rows, covered := l.reachBack(c.o.Longest)
-	if covered && rows <= c.o.Coarse/(2*blockGrowth) {
+	few := c.o.Coarse / (2 * blockGrowth)
+	if l.coversFrom(max(l.n-few, 0), c.o.Longest) {
 		l.size /= blockGrowth
 	}
 }

@@ -32,12 +32,17 @@ func Hampel(v []float64, limit, floor float64) []bool {
 
 // spread returns the median of v and the distance from which on it is an outlier.
 func (s *Scratch) spread(v []float64, limit, floor float64) (center, width float64) {
-	center = s.median(v)
-	s.pick = s.pick[:0]
-	for _, x := range v {
-		s.pick = append(s.pick, math.Abs(x-center))
+	center, deviation := s.deviation(v)
+	return center, limit * max(deviation, floor)
+}
+
+// deviation returns the median of v and the scaled median deviation from it.
+func (s *Scratch) deviation(v []float64) (center, scaled float64) {
+	center = s.median(v) // and s.pick is a copy of v
+	for i, x := range s.pick {
+		s.pick[i] = math.Abs(x - center)
 	}
-	return center, limit * max(madScale*medianInPlace(s.pick), floor)
+	return center, madScale * medianInPlace(s.pick)
 }
 
 // setOutliersAside fills the kept buffers with the points near the line, and with

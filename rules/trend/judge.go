@@ -62,13 +62,16 @@ func (c *Columns) choose(column int, s Span) (l *lane, from int, full bool) {
 
 // cover returns the first of the rows whose values in a column cover a span.
 func (l *lane) cover(column int, s Span) (from int, full bool) {
-	batches := 0
+	if l.spanMs(0) < s.Ms {
+		return 0, false
+	}
+	vals, batches := l.vals[column], 0
 	for i := l.n - 1; i >= 0; i-- {
 		k := l.at(i)
-		if v := l.vals[column][k]; v == v {
+		if v := vals[k]; v == v {
 			batches += int(l.marks[k].batches)
 		}
-		if s.covered(batches, l.spanMs(i)) {
+		if batches >= s.Batches && l.spanMs(i) >= s.Ms {
 			return i, true
 		}
 	}
@@ -105,10 +108,13 @@ func (c *Columns) RisingWatched(number, load int, o RisingOptions) RisingResult 
 // watched returns the lane to judge a watched span by, and its view there.
 func (c *Columns) watched(number int) (*lane, *view) {
 	w := &c.watches[number]
-	if !w.fine.full(c.fine) && c.fine.n >= c.o.Fine {
-		return c.coarse, w.coarse
+	l, v, other := c.fine, w.fine, w.coarse
+	if c.fine.n >= c.o.Fine && !w.fine.covers(c.fine) {
+		l, v, other = c.coarse, w.coarse, w.fine
 	}
-	return c.fine, w.fine
+	v.wake(l, c.pushes)
+	other.rest(c.pushes)
+	return l, v
 }
 
 // gate is the cheap test: it reports whether the dear one is to follow.
@@ -141,19 +147,9 @@ func (c *Columns) judgeRows(o RisingOptions, res *RisingResult) {
 
 // copyRows fills the scratch with the rows from one on that have a value.
 func (c *Columns) copyRows(l *lane, from, column, load int) (known, batches int) {
-	return c.copyRowsUntil(l, from, l.n, column, load)
-}
-
-func (c *Columns) copyRowsUntil(l *lane, from, until, column, load int) (known, batches int) {
 	s := c.work()
 	s.x, s.y, s.load, s.first = s.x[:0], s.y[:0], s.load[:0], s.first[:0]
-	return c.addRows(l, from, until, column, load)
-}
-
-// addRows appends rows [from, until) that have a value to the scratch.
-func (c *Columns) addRows(l *lane, from, until, column, load int) (known, batches int) {
-	s := c.work()
-	for i := from; i < until; i++ {
+	for i := from; i < l.n; i++ {
 		k := l.at(i)
 		v, m := l.vals[column][k], &l.marks[k]
 		if v != v {
@@ -185,8 +181,12 @@ func (c *Columns) Level(column, load int, recent, before Span, o LevelOptions) L
 	far, start, _ := c.choose(column, recent.Plus(before))
 	since := near.marks[near.at(from)].first
 	s := c.work()
-	split, batches := c.copyRowsUntil(far, start, far.rowOf(since), column, load)
-	_, res.RecentBatches = c.addRows(near, from, near.n, column, load)
+	s.y, s.load = s.y[:0], s.load[:0]
+	if !o.AdjustForLoad {
+		load = NoLoad // nobody looks at it
+	}
+	split, batches := s.addValues(far, start, far.rowOf(since), column, load)
+	_, res.RecentBatches = s.addValues(near, from, near.n, column, load)
 	all := batches + res.RecentBatches + far.size - 1
 	if split == 0 || 2*batches < before.Batches ||
 		!before.covered(all-recent.Batches, near.newest().untilMs()-far.marks[far.at(start)].fromMs-recent.Ms) {
@@ -195,6 +195,27 @@ func (c *Columns) Level(column, load int, recent, before Span, o LevelOptions) L
 	res.BeforeBatches, res.Since, res.Verdict = batches, since, Clear
 	s.judgeLevel(o, split, &res)
 	return res
+}
+
+// addValues appends the values of rows [from, until), and what a second column has
+// beside them, NaN for all without a load to look at.
+func (s *Scratch) addValues(l *lane, from, until, column, load int) (known, batches int) {
+	vals, loads := l.vals[column], l.vals[max(load, 0)]
+	for i := from; i < until; i++ {
+		k := l.at(i)
+		v := vals[k]
+		if v != v {
+			continue
+		}
+		s.y = append(s.y, float64(v))
+		units := math.NaN()
+		if load >= 0 {
+			units = float64(loads[k])
+		}
+		s.load = append(s.load, units)
+		known, batches = known+1, batches+int(l.marks[k].batches)
+	}
+	return known, batches
 }
 
 // rowOf returns the first row that holds a batch of id batch or later.

@@ -132,6 +132,9 @@ func (l *lane) fold() {
 
 // medianOfFew returns the median of up to three values, NaN ones left out.
 func medianOfFew(v []float32) float32 {
+	if len(v) == blockGrowth && v[0] == v[0] && v[1] == v[1] && v[2] == v[2] {
+		return max(min(v[0], v[1]), min(max(v[0], v[1]), v[2]))
+	}
 	v = slices.DeleteFunc(v, func(x float32) bool { return x != x })
 	switch len(v) {
 	case 0:
@@ -160,15 +163,14 @@ func (l *lane) spanMs(i int) int64 {
 	return l.newest().untilMs() - l.marks[l.at(i)].fromMs
 }
 
-// reachBack returns how many of the newest rows cover the span, all where they do
-// not, and whether they do.
-func (l *lane) reachBack(s Span) (rows int, covered bool) {
-	batches := 0
-	for i := l.n - 1; i >= 0; i-- {
-		batches += int(l.marks[l.at(i)].batches)
-		if s.covered(batches, l.spanMs(i)) {
-			return l.n - i, true
-		}
+// coversFrom reports whether the rows from the i-th on cover the span.
+func (l *lane) coversFrom(i int, s Span) bool {
+	if i >= l.n || l.spanMs(i) < s.Ms {
+		return false
 	}
-	return l.n, false
+	batches := 0
+	for k := l.n - 1; k >= i && batches < s.Batches; k-- {
+		batches += int(l.marks[l.at(k)].batches)
+	}
+	return batches >= s.Batches
 }

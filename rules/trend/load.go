@@ -157,15 +157,16 @@ func (p plane) at(x, load float64) float64 { return p.base + p.perLoad*load + p.
 // weighted solves one round; an infinite scale weighs all points alike.
 func (s *Scratch) weighted(x, y, load []float64, scale float64, withTime bool) plane {
 	var w, mx, my, ml float64
+	s.pick = s.pick[:0]
 	for i := range x {
 		h := huberWeight(s.residual[i], scale)
+		s.pick = append(s.pick, h)
 		w += h
 		mx, my, ml = mx+h*x[i], my+h*y[i], ml+h*load[i]
 	}
 	mx, my, ml = mx/w, my/w, ml/w
 	var ll, lx, xx, ly, xy float64
-	for i := range x {
-		h := huberWeight(s.residual[i], scale)
+	for i, h := range s.pick {
 		dx, dy, dl := x[i]-mx, y[i]-my, load[i]-ml
 		ll, lx, xx, ly, xy = ll+h*dl*dl, lx+h*dl*dx, xx+h*dx*dx, ly+h*dl*dy, xy+h*dx*dy
 	}

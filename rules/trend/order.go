@@ -1,9 +1,6 @@
 package trend
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Scratch is the room that the tests work in: some 200 bytes a point of the largest
 // window, 50 KiB at 240 points. The zero value is ready; it belongs to one
@@ -33,7 +30,7 @@ func medianInPlace(v []float64) float64 {
 	if n%2 == 1 {
 		return hi
 	}
-	return middle(slices.Max(v[:n/2]), hi)
+	return middle(largest(v[:n/2]), hi)
 }
 
 // middle is the mean of a and b without rounding where they are equal.
@@ -45,51 +42,111 @@ func (s *Scratch) median(v []float64) float64 {
 	return medianInPlace(s.pick)
 }
 
-// selectInPlace returns the k-th smallest value of v, from 0, and puts nothing
-// above it in front of it. Pivots are medians of three, so sorted input is no
-// trap (Hoare 1961).
-func selectInPlace(v []float64, k int) float64 {
-	lo, hi := 0, len(v)-1
-	for hi > lo {
-		if hi-lo < 12 {
-			insertionSort(v[lo : hi+1])
-			break
-		}
-		left, right := partition(v, lo, hi)
-		switch {
-		case k <= right:
-			hi = right
-		case k >= left:
-			lo = left
-		default:
-			return v[k]
+// largest returns the largest value of v, which must not be empty.
+func largest(v []float64) float64 {
+	most := v[0]
+	for _, x := range v[1:] {
+		if x > most {
+			most = x
 		}
 	}
+	return most
+}
+
+const (
+	// sortBelow is the length up to which a sort beats more parting.
+	sortBelow = 6
+	// ninesFrom is the length from which on a better pivot is worth nine looks.
+	ninesFrom = 40
+	// lopsided is the share of a range below which a part is so small that many values
+	// must equal the pivot.
+	lopsided = 8
+)
+
+// SelectInPlace returns the k-th smallest value of v, from 0, and puts nothing above
+// it in front of it. O(n) in the mean; v must not be empty.
+func SelectInPlace(v []float64, k int) float64 { return selectInPlace(v, k) }
+
+// selectInPlace parts v round a pivot again and again (Hoare 1961). Pivots are medians
+// of three or of nine, so sorted input is no trap, and nor are many equal values.
+func selectInPlace(v []float64, k int) float64 {
+	for len(v) > sortBelow {
+		pivotToFront(v)
+		pivot := v[0]
+		at := part(v[1:], pivot)
+		v[0], v[at] = v[at], v[0]
+		switch {
+		case k < at:
+			v = v[:at]
+			continue
+		case k == at:
+			return pivot
+		}
+		v, k = v[at+1:], k-at-1
+		if at < len(v)/lopsided {
+			same := partEqual(v, pivot)
+			if k < same {
+				return pivot
+			}
+			v, k = v[same:], k-same
+		}
+	}
+	insertionSort(v)
 	return v[k]
 }
 
-// partition splits v[lo..hi] so that v[..right] <= pivot <= v[left..].
-func partition(v []float64, lo, hi int) (left, right int) {
-	pivot := medianOfThree(v[lo], v[(lo+hi)/2], v[hi])
-	left, right = lo, hi
-	for left <= right {
-		for v[left] < pivot {
-			left++
+// part moves what lies below the pivot to the front and returns how many that are. It
+// has no branch to mispredict on purpose: each comparison is the toss of a coin.
+func part(v []float64, pivot float64) int {
+	at := 0
+	for i, x := range v {
+		below := 0
+		if x < pivot {
+			below = 1
 		}
-		for v[right] > pivot {
-			right--
-		}
-		if left <= right {
-			v[left], v[right] = v[right], v[left]
-			left++
-			right--
-		}
+		v[i] = v[at]
+		v[at] = x
+		at += below
 	}
-	return left, right
+	return at
 }
 
-func medianOfThree(a, b, c float64) float64 {
-	return max(min(a, b), min(max(a, b), c))
+// partEqual moves what equals the pivot to the front and returns how many that are.
+func partEqual(v []float64, pivot float64) int {
+	at := 0
+	for i, x := range v {
+		if x == pivot {
+			v[i], v[at] = v[at], x
+			at++
+		}
+	}
+	return at
+}
+
+// pivotToFront swaps a value near the middle to the front.
+func pivotToFront(v []float64) {
+	n := len(v)
+	mid := medianPlace(v, 0, n/2, n-1)
+	if n >= ninesFrom {
+		step := n / 8
+		mid = medianPlace(v, medianPlace(v, 0, step, 2*step), medianPlace(v, n/2-step, n/2, n/2+step),
+			medianPlace(v, n-1-2*step, n-1-step, n-1))
+	}
+	v[0], v[mid] = v[mid], v[0]
+}
+
+// medianPlace returns which of three places holds the middle value.
+func medianPlace(v []float64, a, b, c int) int {
+	if v[a] > v[b] {
+		a, b = b, a
+	}
+	if v[b] > v[c] {
+		b = c
+	}
+	if v[a] > v[b] {
+		return a
+	}
+	return b
 }
 
 // insertionSort sorts v and returns how many pairs stood in falling order.
@@ -134,18 +191,22 @@ func (s *Scratch) countInversions(v []float64) int {
 }
 
 // mergeCount merges the sorted runs a and b into out and returns the number of
-// pairs in which a's value is the larger.
+// pairs in which a's value is the larger. Which run gives next is the toss of a coin, so
+// it is worked out without a branch.
 func mergeCount(a, b, out []float64) int {
 	count, i, j := 0, 0, 0
-	for k := range out {
-		if j == len(b) || i < len(a) && a[i] <= b[j] {
-			out[k] = a[i]
-			i++
-			continue
+	for i < len(a) && j < len(b) {
+		fromB := 0
+		if b[j] < a[i] {
+			fromB = 1
 		}
-		out[k] = b[j]
-		j++
-		count += len(a) - i
+		x, y := math.Float64bits(a[i]), math.Float64bits(b[j])
+		out[i+j] = math.Float64frombits(x ^ (x^y)&uint64(-fromB))
+		count += (len(a) - i) & -fromB
+		i += 1 - fromB
+		j += fromB
 	}
+	copy(out[i+j:], a[i:])
+	copy(out[i+j:], b[j:])
 	return count
 }

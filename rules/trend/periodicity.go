@@ -97,8 +97,8 @@ func (s *Scratch) Spikes(y []float64, o SpikeOptions, into []int) (places []int,
 	if len(s.sorted) == 0 {
 		return into, 0, 0
 	}
-	median, _ = s.spread(s.sorted, 1, 0)
-	_, width := s.spread(s.sorted, o.Limit, madFloorShare*math.Abs(median))
+	median, deviation := s.deviation(s.sorted)
+	width := o.Limit * max(deviation, madFloorShare*math.Abs(median))
 	threshold = median + max(width, o.AtLeast, (o.Factor-1)*math.Abs(median))
 	for i, v := range y {
 		if measurable(v) && v > threshold {

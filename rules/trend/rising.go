@@ -146,9 +146,13 @@ func (o RisingOptions) passes(f Fit, z float64) bool {
 
 // fit runs the dear test over the points. It leaves what it kept in the buffers.
 func (s *Scratch) fit(x, y []float64) (Fit, Line) {
-	s.setOutliersAside(x, y, s.line(x, y))
+	line := s.line(x, y)
+	s.setOutliersAside(x, y, line)
 	n := len(s.keptX)
-	line, shape := s.line(s.keptX, s.keptY), s.picture(0)
+	if n < len(x) {
+		line = s.line(s.keptX, s.keptY)
+	}
+	shape := s.picture(0)
 	bent := shape.beatsLine()
 	k := s.mannKendall(s.keptY)
 	f := Fit{N: n, Outliers: len(x) - n, SlopePerBatch: line.Slope}

@@ -4,6 +4,7 @@ import "slices"
 
 // view is one column over the newest rows that cover a span, with Mann-Kendall's S
 // kept exact as rows come and go. Rows in which the column has no value do not count.
+// A view that nobody asks sleeps: it counts nothing, and is counted afresh when asked.
 type view struct {
 	column  int
 	span    Span
@@ -11,11 +12,35 @@ type view struct {
 	batches int     // in the rows with a value
 	order   []uint8 // places of the rows with a value, by size
 	sum     pairSum
+	asleep  bool
+	asked   int64 // batches that the store had taken when it was asked last
+}
+
+// sleepAfter is how many batches go by before a view that nobody asks sleeps.
+const sleepAfter = 64
+
+// wake makes the view count again, from the rows of l, and notes when that was.
+func (v *view) wake(l *lane, now int64) {
+	v.asked = now
+	if v.asleep {
+		v.asleep = false
+		v.recount(l)
+	}
+}
+
+// rest lets a view sleep that was not asked for long.
+func (v *view) rest(now int64) {
+	if !v.asleep && now-v.asked > sleepAfter {
+		*v = view{column: v.column, span: v.span, asleep: true}
+	}
 }
 
 // add counts the row that has just become the newest of l, and drops what the span
 // does not need any more.
 func (v *view) add(l *lane) {
+	if v.asleep {
+		return
+	}
 	place := l.at(l.n - 1)
 	vals := l.vals[v.column]
 	if x := vals[place]; x == x {
@@ -53,22 +78,25 @@ func (v *view) drop(l *lane) {
 }
 
 // rank returns how many of the known values lie below x, and how many equal it.
-// Half a dozen steps of a search beat a pass over all values threefold.
+// Half a dozen steps of a search beat a pass over all values threefold. The steps have
+// no branch that hangs on a value: half of them would be mispredicted.
 func (v *view) rank(vals []float32, x float32) (less, equal int) {
-	lo, hi := 0, len(v.order)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if vals[v.order[mid]] < x {
-			lo = mid + 1
-		} else {
-			hi = mid
+	order := v.order
+	from := 0
+	for n := uint(len(order)); n > 0; {
+		half := (n + 1) >> 1
+		below := 0
+		if vals[order[from+int(half)-1]] < x {
+			below = 1
 		}
+		from += int(half) & -below
+		n -= half
 	}
-	end := lo
-	for end < len(v.order) && vals[v.order[end]] == x {
+	end := from
+	for end < len(order) && vals[order[end]] == x {
 		end++
 	}
-	return lo, end - lo
+	return from, end - from
 }
 
 // coveredWithoutOldest reports whether the rows after the oldest cover the span.
@@ -85,9 +113,24 @@ func (v *view) coveredWithoutOldest(l *lane) bool {
 // full reports whether the view covers its span.
 func (v *view) full(l *lane) bool { return v.n > 0 && v.span.covered(v.batches, l.spanMs(l.n-v.n)) }
 
+// covers is full, asleep too.
+func (v *view) covers(l *lane) bool {
+	if !v.asleep {
+		return v.full(l)
+	}
+	if l.n < v.span.Batches || l.spanMs(0) < v.span.Ms {
+		return false
+	}
+	_, full := l.cover(v.column, v.span)
+	return full
+}
+
 // recount starts afresh from the rows of l.
 func (v *view) recount(l *lane) {
-	*v = view{column: v.column, span: v.span, order: v.order[:0]}
+	if v.asleep {
+		return
+	}
+	*v = view{column: v.column, span: v.span, order: v.order[:0], asked: v.asked}
 	n := l.n
 	for l.n = 1; l.n <= n; l.n++ {
 		v.add(l)
