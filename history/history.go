@@ -67,6 +67,8 @@ type Options struct {
 	Logger   *slog.Logger
 	Metrics  *Metrics         // nil: counted nowhere
 	Now      func() time.Time // for metrics alone; default time.Now
+
+	memtableBytes int64 // 0: the engine's own; tests make it small
 }
 
 func (o Options) withDefaults() Options {

@@ -25,7 +25,7 @@ func lockError(err error) error {
 // openEngine opens a database that admit has let through, and checks that its
 // contents are of the present format.
 func openEngine(fs vfs.FS, dir string, o Options) (*engine.Engine, error) {
-	eng, err := engine.Open(engine.Options{FS: fs, Dir: dir, CacheBytes: o.CacheBytes, ReadOnly: o.ReadOnly, Logger: o.Logger})
+	eng, err := engine.Open(o.engine(fs, dir))
 	if err != nil {
 		if diskError(err) {
 			return nil, err
@@ -41,6 +41,13 @@ func openEngine(fs vfs.FS, dir string, o Options) (*engine.Engine, error) {
 		return nil, err
 	}
 	return eng, nil
+}
+
+func (o Options) engine(fs vfs.FS, dir string) engine.Options {
+	return engine.Options{
+		FS: fs, Dir: dir, CacheBytes: o.CacheBytes, MemtableBytes: o.memtableBytes,
+		ReadOnly: o.ReadOnly, Logger: o.Logger,
+	}
 }
 
 // diskError tells a disk that refuses from contents that are broken. A file that
@@ -82,7 +89,8 @@ func (p place) build(o Options) (*builder, error) {
 	if err := p.fs.RemoveAll(p.path(makingName)); err != nil {
 		return nil, err
 	}
-	eng, err := engine.Open(engine.Options{FS: p.fs, Dir: p.path(makingName), CacheBytes: o.CacheBytes, Logger: o.Logger})
+	o.ReadOnly = false
+	eng, err := engine.Open(o.engine(p.fs, p.path(makingName)))
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (p place) exists(name string) (bool, error) {
 
 // acquire locks the directory, making it first where it is missing.
 func (p place) acquire() (io.Closer, error) {
-	if err := p.fs.MkdirAll(p.dir, 0o755); err != nil {
+	if err := p.make(p.dir); err != nil {
 		return nil, err
 	}
 	lock, err := p.fs.Lock(p.path(lockName))
@@ -58,9 +58,28 @@ func (p place) acquire() (io.Closer, error) {
 	return lock, nil
 }
 
+// make makes a directory and those above it, each durable in the one above.
+func (p place) make(dir string) error {
+	if _, err := p.fs.Stat(dir); !errors.Is(err, iofs.ErrNotExist) {
+		return err
+	}
+	above := p.fs.PathDir(dir)
+	if above != dir {
+		if err := p.make(above); err != nil {
+			return err
+		}
+	}
+	if err := p.fs.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return syncDir(p.fs, above)
+}
+
 // sync makes the names in the directory durable.
-func (p place) sync() error {
-	d, err := p.fs.OpenDir(p.dir)
+func (p place) sync() error { return syncDir(p.fs, p.dir) }
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
 	if err != nil {
 		return err
 	}

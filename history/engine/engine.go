@@ -6,6 +6,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,7 +23,7 @@ import (
 const Format = pebble.FormatTableFormatV6
 
 // The tree holds records that arrive in order of time and go by ranges of time:
-// little is compacted twice. The memtable bounds how much log is read at a start.
+// little is compacted twice.
 const (
 	memtableBytes = 4 << 20
 	blockBytes    = 32 << 10
@@ -43,8 +44,10 @@ type Options struct {
 	FS         vfs.FS
 	Dir        string
 	CacheBytes int64 // of blocks and memtables; at least 8 MiB is useful
-	ReadOnly   bool
-	Logger     *slog.Logger
+	// MemtableBytes bounds how much log is read at a start. 0: 4 MiB.
+	MemtableBytes int64
+	ReadOnly      bool
+	Logger        *slog.Logger
 }
 
 // Engine is one open database. Its methods are safe for concurrent use.
@@ -84,7 +87,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, f *fence) *pebble.Options {
 		Cache:                      cache,
 		FormatMajorVersion:         Format,
 		ReadOnly:                   o.ReadOnly,
-		MemTableSize:               memtableBytes,
+		MemTableSize:               uint64(cmp.Or(o.MemtableBytes, memtableBytes)),
 		L0CompactionThreshold:      4,
 		L0CompactionFileThreshold:  16,
 		LBaseMaxBytes:              64 << 20,
