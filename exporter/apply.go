@@ -14,7 +14,7 @@ func (x *Exporter) apply(q *query, u *event.Update) {
 	if !q.begun && (u.StartedSeen || u.Outcome == event.OutcomeStarted) {
 		x.begin(q)
 	}
-	if u.NewRun {
+	if u.NewRun && !q.stands(u) {
 		q.ran = false
 	}
 	if u.Missed > 0 {
@@ -25,7 +25,7 @@ func (x *Exporter) apply(q *query, u *event.Update) {
 		}
 		x.count(q, q.base, min(d, defMissedEnd-1), float64(u.Missed))
 	}
-	if u.Outcome == event.OutcomeExecuted && u.Event.Batch != nil {
+	if u.Outcome == event.OutcomeExecuted && u.Event.Batch != nil && !q.stands(u) {
 		x.measure(q, u)
 	}
 	if !q.retired { // nothing new is to be said of it, and its gauges have gone
@@ -35,6 +35,13 @@ func (x *Exporter) apply(q *query, u *event.Update) {
 	if u.Outcome != event.OutcomeStateChange {
 		q.bornMs = max(q.bornMs, u.Origin.ReceivedMs)
 	}
+}
+
+// stands reports whether u counts nothing and is about the newest batch: then its
+// levels are there, and what it repeats is known.
+func (q *query) stands(u *event.Update) bool {
+	b := u.Event.Batch
+	return q.quiet && q.ran && b != nil && b.Run == q.run && b.ID == q.newest && b.StartMs == q.newestMs
 }
 
 // touch notes that q is alive. An idle query's levels hold on, so its operators

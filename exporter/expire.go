@@ -47,6 +47,12 @@ func (x *Exporter) expireRetired(q *query, nowMs int64) bool {
 	if grace := max(x.o.RetirementGrace, 0); nowMs-q.retiredAtMs < grace.Milliseconds() {
 		return false
 	}
+	x.removeQuery(q)
+	return true
+}
+
+// removeQuery takes q with all its series away. The caller owns q.
+func (x *Exporter) removeQuery(q *query) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	// Removing moves other series, maybe of q too: references are read one by one.
@@ -59,12 +65,9 @@ func (x *Exporter) expireRetired(q *query, nowMs int64) bool {
 	x.index.Lock()
 	delete(x.byID, q.key)
 	x.index.Unlock()
-	delete(x.ids, q.identity.id)
-	x.queries[q.id] = nil
-	x.freeIDs = append(x.freeIDs, q.id)
+	x.takeID(q)
 	x.live.Add(-1)
 	q.gone = true
-	return true
 }
 
 // expireGauges takes stale gauges of q off the page. The caller owns q.

@@ -14,6 +14,8 @@ type Exporter struct {
 	m    *metrics
 	plan plan
 	defs [numDefs]def
+	// keyTable names the definitions in what is saved.
+	keyTable *keyTable
 	// observedFamily holds what users observe; its labels are theirs.
 	observedFamily *family
 
@@ -57,6 +59,7 @@ func New(o Options) *Exporter {
 	x.buffers = make(chan *scrape, 2)
 	x.busy = make(chan struct{}, x.o.Scrapes)
 	x.define(event.Catalog())
+	x.keyTable = newKeyTable(&x.plan)
 	x.slots = newSlotTable(x)
 	x.m = newMetrics(x, x.o.Registerer)
 	return x
@@ -65,9 +68,17 @@ func New(o Options) *Exporter {
 // Apply takes an update in. It allocates only when series begin or identities
 // change, and never blocks on a scrape unless series begin. Updates without a
 // query, and those that are no news of one (duplicates, late and refused events),
-// are ignored.
-func (x *Exporter) Apply(u *event.Update) {
+// are ignored. An update that says that its query moved to another process takes
+// everything about it off the page at once.
+func (x *Exporter) Apply(u *event.Update) { x.take(u, false) }
+
+// take is Apply; quiet leaves counters and histograms as they are.
+func (x *Exporter) take(u *event.Update, quiet bool) {
 	if u == nil || u.Event == nil || u.Event.Query.ID == "" || !isNews(u.Outcome) {
+		return
+	}
+	if u.Moved {
+		x.Forget(u.Event.Query.ID)
 		return
 	}
 	q := x.own(u)
@@ -76,6 +87,7 @@ func (x *Exporter) Apply(u *event.Update) {
 	}
 	defer q.owner.Unlock()
 	x.identify(q, u.Event)
+	q.quiet = quiet
 	x.apply(q, u)
 	q.publish()
 }
@@ -135,16 +147,32 @@ func (x *Exporter) create(u *event.Update) *query {
 
 // newQuery makes an empty query and gives it a place. The caller holds mu.
 func (x *Exporter) newQuery(key event.QueryID) *query {
-	q := &query{key: key, runFirst: event.Absent, base: &entity{labels: &labels{}}}
+	q := newQueryState(key)
+	x.giveID(q)
+	return q
+}
+
+func newQueryState(key event.QueryID) *query {
+	return &query{key: key, runFirst: event.Absent, newest: event.Absent, newestMs: event.Absent, base: &entity{labels: &labels{}}}
+}
+
+// giveID gives q a place among the queries. The caller holds mu.
+func (x *Exporter) giveID(q *query) {
 	if n := len(x.freeIDs); n > 0 {
 		q.id = x.freeIDs[n-1]
 		x.freeIDs = x.freeIDs[:n-1]
 		x.queries[q.id] = q
-		return q
+		return
 	}
 	q.id = uint32(len(x.queries))
 	x.queries = append(x.queries, q)
-	return q
+}
+
+// takeID takes the place of q and its query_id back. The caller holds mu.
+func (x *Exporter) takeID(q *query) {
+	delete(x.ids, q.identity.id)
+	x.queries[q.id] = nil
+	x.freeIDs = append(x.freeIDs, q.id)
 }
 
 // firstMs returns when the counters of a new query were 0: on arrival of its

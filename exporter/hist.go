@@ -27,6 +27,8 @@ type hist struct {
 	count     uint64
 	zeros     uint64         // native: observations of 0
 	native    []nativeBucket // sorted by index
+	// boundsMark says with which bounds a saved one was filled.
+	boundsMark uint64
 }
 
 type nativeBucket struct {
@@ -54,7 +56,7 @@ func newHist(f *family) *hist { return &hist{family: f} }
 
 func (h *hist) observe(o *observation) {
 	f := h.family
-	i := sort.SearchFloat64s(f.bounds, o.raw)
+	i := f.bucketOf(o.raw)
 	h.counts[i]++
 	h.sum += o.raw
 	h.count++
@@ -64,6 +66,9 @@ func (h *hist) observe(o *observation) {
 	}
 	h.observeNative(v)
 }
+
+// bucketOf returns the classic bucket of a raw value.
+func (f *family) bucketOf(raw float64) int { return sort.SearchFloat64s(f.bounds, raw) }
 
 func (h *hist) observeNative(v float64) {
 	if v <= nativeZero {

@@ -138,6 +138,11 @@ func (q *query) infoLabels(t event.TriggerKind) infoKey {
 func (x *Exporter) renderInfo(q *query, key infoKey) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	q.renderInfo(key)
+}
+
+// renderInfo renders the labels. The caller holds Exporter.mu.
+func (q *query) renderInfo(key infoKey) {
 	if q.info == nil {
 		q.info = &labels{}
 	}

@@ -19,6 +19,7 @@ func (x *Exporter) measure(q *query, u *event.Update) {
 	if !q.ran || b.Run != q.run {
 		q.startRun(b)
 	}
+	q.newest, q.newestMs = b.ID, b.StartMs
 	q.known.observe(b)
 	q.batchMs = u.Origin.ReceivedMs
 	kind := defBatchesData
@@ -103,7 +104,7 @@ func (x *Exporter) observe(q *query, e *entity, d defID, raw float64, b *event.B
 	if raw != raw {
 		return
 	}
-	if at, ok := x.slot(q, e, d); ok {
+	if at, ok := x.slot(q, e, d); ok && !q.quiet {
 		q.observations = append(q.observations, observation{hist: at, raw: raw, batch: b.ID, endMs: b.EndMs()})
 	}
 }
@@ -152,7 +153,9 @@ func (x *Exporter) measurePhases(q *query, b *event.Batch, v *event.Vector) {
 			unaccounted = kv.Value
 			continue
 		}
-		q.addPhase(x.phase(q, kv.Key), kv.Value)
+		p := x.phase(q, kv.Key)
+		q.addPhase(p.total, q.work(kv.Value))
+		q.addPhase(p.last, kv.Value)
 	}
 	if rest == rest {
 		if unaccounted != unaccounted {
@@ -173,17 +176,14 @@ func (q *query) put(at int32, v float64) {
 
 // addPhase adds to the counter and to the newest batch's gauge: a key may come more
 // than once, and several stand for one where there are too many.
-func (q *query) addPhase(p phaseSlots, ms float64) {
-	for _, at := range []int32{p.total, p.last} {
-		if at < 0 {
-			continue
-		}
-		if have := q.next[at]; have == have {
-			q.next[at] = have + ms
-			continue
-		}
-		q.next[at] = ms
+func (q *query) addPhase(at int32, ms float64) {
+	if at < 0 {
+		return
 	}
+	if have := q.next[at]; have == have {
+		ms += have
+	}
+	q.next[at] = ms
 }
 
 // phase returns the series of an unknown phase.
@@ -202,7 +202,7 @@ func (x *Exporter) phase(q *query, key string) phaseSlots {
 	if q.phases == nil {
 		q.phases = map[string]phaseSlots{}
 	}
-	ex := extra(event.Label{Name: "phase", Value: key})
+	ex := extra(phasePair(key))
 	p := phaseSlots{
 		total: x.addDynamic(q, x.defs[defUnaccounted].family, q.base.labels, ex),
 		last:  x.addDynamic(q, x.defs[defLastUnaccounted].family, q.base.labels, ex),
@@ -212,6 +212,8 @@ func (x *Exporter) phase(q *query, key string) phaseSlots {
 	}
 	return p
 }
+
+func phasePair(key string) event.Label { return event.Label{Name: "phase", Value: key} }
 
 // knownPhase returns the series of a catalog row that came once more as an unknown
 // phase: one label value must not have two series.

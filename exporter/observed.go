@@ -46,7 +46,7 @@ func (x *Exporter) observedSlot(q *query, key observedKey) int32 {
 	if at, ok := q.observed[key]; ok {
 		return int32(at)
 	}
-	at := x.addObserved(q, x.observedFamily, event.Label{Name: "observation", Value: key.name}, event.Label{Name: "column", Value: key.column})
+	at := x.addObserved(q, x.observedFamily, observedPairs(key)...)
 	if at < 0 {
 		return at
 	}
@@ -55,6 +55,14 @@ func (x *Exporter) observedSlot(q *query, key observedKey) int32 {
 	}
 	q.observed[key] = uint32(at)
 	return at
+}
+
+func observedPairs(k observedKey) []event.Label {
+	return []event.Label{{Name: "observation", Value: k.name}, {Name: "column", Value: k.column}}
+}
+
+func quantilePair(q float64) event.Label {
+	return event.Label{Name: "quantile", Value: strconv.FormatFloat(q, 'g', -1, 64)}
 }
 
 // addObserved makes a gauge under the limit that columns and percentiles share.
@@ -83,7 +91,7 @@ func (x *Exporter) measurePercentile(q *query, p *event.Percentile) {
 	key := quantileKey{p.Metric, p.Quantile}
 	at, ok := q.quantiles[key]
 	if !ok {
-		made := x.addObserved(q, d.family, event.Label{Name: "quantile", Value: strconv.FormatFloat(p.Quantile, 'g', -1, 64)})
+		made := x.addObserved(q, d.family, quantilePair(p.Quantile))
 		if made < 0 {
 			return
 		}

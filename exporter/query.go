@@ -34,8 +34,11 @@ type query struct {
 	gen      uint64 // batches with operators so far
 	begun    bool   // the counters of a query whose start was seen are there
 	ran      bool   // a batch of the run was seen
+	quiet    bool   // the present update counts nothing
 	run      event.RunID
 	runFirst int64 // first batch id seen of the run
+	newest   int64 // id of the newest batch that was measured, and when it began
+	newestMs int64
 	known    known
 	inferred tri // changelog checkpointing, from the figures of this run
 	info     *labels
@@ -181,10 +184,19 @@ func (x *Exporter) count(q *query, e *entity, d defID, v float64) {
 	if !ok {
 		return
 	}
+	v = q.work(v)
 	if have := q.next[at]; have == have {
 		v += have
 	}
 	q.next[at] = v
+}
+
+// work returns what an update adds to a counter: nothing if it counts nothing.
+func (q *query) work(v float64) float64 {
+	if q.quiet {
+		return 0
+	}
+	return v
 }
 
 // put adds a figure to the counter or shows it as the gauge of its row. Most rows
@@ -196,7 +208,7 @@ func (x *Exporter) put(q *query, e *entity, r *planned, v float64) {
 	case at <= 0:
 		x.putFirst(q, e, r, v)
 	case r.counter && q.next[at-1] == q.next[at-1]:
-		q.next[at-1] += v
+		q.next[at-1] += q.work(v)
 	default:
 		q.next[at-1] = v
 	}
@@ -204,6 +216,9 @@ func (x *Exporter) put(q *query, e *entity, r *planned, v float64) {
 
 // putFirst is put for a row that has no series yet.
 func (x *Exporter) putFirst(q *query, e *entity, r *planned, v float64) {
+	if r.counter {
+		v = q.work(v)
+	}
 	if at, ok := x.slot(q, e, defID(r.id)); ok {
 		q.next[at] = v
 	}

@@ -36,7 +36,9 @@ func (x *Exporter) measureUnknown(q *query, e *entity, o *event.Operator, limitM
 func (x *Exporter) unknownSlot(q *query, e *entity, key string) (uint32, bool) {
 	at, reason := uint32(0), dropUnknownKeys
 	if len(e.op.unknown) < x.o.UnknownKeysPerOperator {
+		x.mu.Lock()
 		at, reason = x.placeUnknown(q, e, key)
+		x.mu.Unlock()
 	}
 	if reason != "" {
 		x.drop(reason, q)
@@ -50,10 +52,8 @@ func (x *Exporter) unknownSlot(q *query, e *entity, key string) (uint32, bool) {
 }
 
 // placeUnknown makes the series and, if need be, its family, or returns the limit
-// that forbids it.
+// that forbids it. The caller holds mu.
 func (x *Exporter) placeUnknown(q *query, e *entity, key string) (at uint32, reason string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	f := x.keys[key]
 	if f == nil && len(x.keys) >= x.o.UnknownKeys {
 		return 0, dropUnknownKeys
