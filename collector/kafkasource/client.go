@@ -113,7 +113,7 @@ func (c *client) fillOffsets(ctx context.Context, api *kafka.Client, looks map[s
 	return nil
 }
 
-func (c *client) join(topics []string) (group, error) {
+func (c *client) join(topics []string, held func() claim) (group, error) {
 	start := kafka.FirstOffset
 	if c.cfg.StartOffset == StartLatest {
 		start = kafka.LastOffset
@@ -123,6 +123,7 @@ func (c *client) join(topics []string) (group, error) {
 		HeartbeatInterval: c.cfg.HeartbeatInterval, SessionTimeout: c.cfg.SessionTimeout,
 		RebalanceTimeout: c.cfg.RebalanceTimeout, JoinGroupBackoff: joinBackoff,
 		StartOffset: start, Timeout: requestTimeout, ErrorLogger: c.log,
+		GroupBalancers: []kafka.GroupBalancer{stickyBalancer{held}, kafka.RangeGroupBalancer{}, kafka.RoundRobinGroupBalancer{}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("consumer group %q: %w", c.cfg.GroupID, err)

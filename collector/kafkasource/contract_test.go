@@ -16,6 +16,7 @@ import (
 type contractSide struct {
 	cluster  cluster
 	send     func(values ...string)
+	sendAt   func(atMs ...int64) // one message for each time
 	truncate func(first int64)
 }
 
@@ -32,12 +33,18 @@ func contractSides(t *testing.T) map[string]contractSide {
 	real := newClient(&cfg, log)
 	t.Cleanup(real.cut)
 	return map[string]contractSide{
-		"fake": {fake, func(v ...string) { fake.send(0, v...) }, func(first int64) { fake.truncate(0, first) }},
-		"kafka-go": {real, func(v ...string) { b.send(0, v...) }, func(first int64) {
-			if err := b.DeleteRecords(topicEvents, 0, first); err != nil {
-				t.Fatal(err)
-			}
-		}},
+		"fake": {
+			fake, func(v ...string) { fake.send(0, v...) }, func(at ...int64) { fake.sendAt(0, at...) },
+			func(first int64) { fake.truncate(0, first) },
+		},
+		"kafka-go": {
+			real, func(v ...string) { b.send(0, v...) }, func(at ...int64) { b.sendAt(0, at...) },
+			func(first int64) {
+				if err := b.DeleteRecords(topicEvents, 0, first); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
 	}
 }
 
@@ -51,6 +58,7 @@ func TestClusterContract(t *testing.T) {
 		{"fetch without messages returns in time", contractIdleFetch},
 		{"fetch ends with its context", contractFetchEnds},
 		{"an offset that is gone is out of range", contractOutOfRange},
+		{"a search by time finds the first message that is young enough", contractFirstSince},
 		{"commits are seen by the next generation", contractCommit},
 		{"a generation ends with its group", contractGenerationEnds},
 		{"cut ends everything", contractCut},
@@ -155,10 +163,35 @@ func contractOutOfRange(t *testing.T, s contractSide) {
 	}
 }
 
+func contractFirstSince(t *testing.T, s contractSide) {
+	search := func(atMs int64) int64 {
+		t.Helper()
+		missing := partition{topicEvents, 7}
+		got := s.cluster.firstSince(t.Context(), []partition{firstPartition, missing}, atMs)
+		if len(got) != 2 || got[firstPartition].err != nil || !errors.Is(got[missing].err, errUnknownTopic) {
+			t.Fatalf("answers are %+v", got)
+		}
+		return got[firstPartition].offset
+	}
+	if at := search(0); at != event.Absent {
+		t.Errorf("found offset %d in an empty log", at)
+	}
+	s.sendAt(1000, 2000, 5000, 3000, 9000) // not in order, as times by the sender are
+	for atMs, expected := range map[int64]int64{0: 0, 1000: 0, 1001: 1, 2001: 2, 4000: 2, 5001: 4, 9000: 4, 9001: event.Absent} {
+		if at := search(atMs); at != expected {
+			t.Errorf("found offset %d for time %d, expected %d", at, atMs, expected)
+		}
+	}
+	s.truncate(2)
+	if at := search(0); at != 2 {
+		t.Errorf("found offset %d in a log that begins at 2", at)
+	}
+}
+
 // joined returns a group and its first generation.
 func (s contractSide) joined(t *testing.T) (group, generation) {
 	t.Helper()
-	g, err := s.cluster.join([]string{topicEvents})
+	g, err := s.cluster.join([]string{topicEvents}, func() claim { return claim{} })
 	if err != nil {
 		t.Fatal(err)
 	}

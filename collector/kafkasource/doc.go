@@ -12,6 +12,24 @@
 // it reads ahead into a queue of whole messages, and it parses on a goroutine of
 // its own, where a broken batch could end the process.
 //
+// # Whose history it is
+//
+// A partition that comes from another member has a past that the daemon has not
+// seen. The hook answers an assignment with an offset to begin at, which it finds
+// with OffsetsForTimes, and one from which the events are news (see
+// collector.Start). Steps before that are marked as replayed, never reach over it,
+// count neither as lag nor as rejects, and the group's position stays where the news
+// begin. A partition that this process had in the generation just before is marked
+// as kept: nobody else can have read it, and it goes on where it was, in the middle
+// of a replay too. So that most are kept, the group shares its partitions out by a
+// balancer of its own (see balance.go).
+//
+// When the group changes, handlers get a grace, the last step is committed and the
+// hook lets go at once, side by side; only then does this member join again, and
+// only then can another be given its partitions. A handler that ignores its context
+// is waited for; the group gives its partitions away after the session timeout, and
+// what it commits after that is refused.
+//
 // All of Kafka is behind the interfaces of seam.go, so another client library can
 // take kafka-go's place; the contract test runs against a fake as well.
 //

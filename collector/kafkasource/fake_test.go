@@ -27,6 +27,8 @@ type fakeCluster struct {
 	down, refused, commitErr error
 	fetchErr                 error
 	commitHangs              bool // until the cluster is cut
+	searchErr                map[int32]error
+	keyless                  bool // messages are read without their keys
 }
 
 type fakeLog struct {
@@ -87,6 +89,17 @@ func (c *fakeCluster) send(p int32, values ...string) {
 		for _, v := range values {
 			l.values = append(l.values, []byte(v))
 			l.times = append(l.times, time.Now().UnixMilli())
+		}
+	})
+}
+
+// sendAt writes a message for each time; -1 makes one that has none.
+func (c *fakeCluster) sendAt(p int32, atMs ...int64) {
+	c.change(func() {
+		l := c.logs[topicEvents][p]
+		for _, at := range atMs {
+			l.values = append(l.values, []byte(progress(int(l.last()))))
+			l.times = append(l.times, at)
 		}
 	})
 }
@@ -160,12 +173,13 @@ func (c *fakeCluster) firstSince(_ context.Context, of []partition, atMs int64) 
 		} else if i := slices.IndexFunc(logs[p.id].times, func(at int64) bool { return at >= atMs }); i >= 0 {
 			got.offset = logs[p.id].first + int64(i)
 		}
+		got.err = errors.Join(got.err, c.searchErr[p.id])
 		out[p] = got
 	}
 	return out
 }
 
-func (c *fakeCluster) join(topics []string) (group, error) {
+func (c *fakeCluster) join(topics []string, _ func() claim) (group, error) {
 	return &fakeGroup{c: c, topics: topics}, nil
 }
 
@@ -306,7 +320,7 @@ func (f *fakeFetcher) try(buf []message) ([]message, <-chan struct{}, error) {
 	}
 	f.end = l.last()
 	for n := 0; n < f.c.batch && f.next < f.end; n++ {
-		buf = append(buf, message{offset: f.next, value: l.values[f.next-l.first]})
+		buf = append(buf, message{offset: f.next, value: l.values[f.next-l.first], keyless: f.c.keyless})
 		f.next++
 	}
 	return buf, f.c.moved, nil

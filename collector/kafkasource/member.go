@@ -47,7 +47,7 @@ func (s *Source) belong(ctx context.Context) {
 
 // member joins the group and lives through its generations until ctx ends.
 func (s *Source) member(ctx context.Context, topics []string) {
-	g, err := s.cluster.join(topics)
+	g, err := s.cluster.join(topics, s.claimed)
 	if err != nil {
 		s.faults.raise(faultMember, 0, err.Error())
 		pause(ctx, hookPause)

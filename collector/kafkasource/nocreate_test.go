@@ -99,7 +99,7 @@ func TestGroupLeaderDoesNotCreateTopics(t *testing.T) {
 	m, _ := instruments()
 	c := newClient(&cfg, &limitedLog{log: slog.New(slog.DiscardHandler), now: time.Now, suppressed: m.LogSuppressed})
 	defer c.cut()
-	g, err := c.join([]string{"ghost", topicEvents})
+	g, err := c.join([]string{"ghost", topicEvents}, func() claim { return claim{} })
 	if err != nil {
 		t.Fatal(err)
 	}

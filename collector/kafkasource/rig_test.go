@@ -294,6 +294,16 @@ func (b *broker) send(partition int32, values ...string) {
 	b.sendRecords(recs...)
 }
 
+// sendAt writes a message for each time, in Unix milliseconds, each a batch of its own.
+func (b *broker) sendAt(partition int32, atMs ...int64) {
+	b.t.Helper()
+	for i, at := range atMs {
+		b.sendRecords(&kgo.Record{
+			Topic: topicEvents, Partition: partition, Value: []byte(progress(i)), Timestamp: time.UnixMilli(at),
+		})
+	}
+}
+
 func (b *broker) sendRecords(recs ...*kgo.Record) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

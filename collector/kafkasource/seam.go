@@ -75,8 +75,9 @@ type cluster interface {
 	// firstSince asks the leaders for the first message of each partition that is
 	// not older than atMs, a Unix time in milliseconds. Every partition has an answer.
 	firstSince(ctx context.Context, of []partition, atMs int64) map[partition]sought
-	// join begins membership in the consumer group, for topics that exist.
-	join(topics []string) (group, error)
+	// join begins membership in the consumer group, for topics that exist. held is
+	// asked before each generation for what this member would like to keep.
+	join(topics []string, held func() claim) (group, error)
 	// open starts reading p at an absolute offset from the leader that look named.
 	open(ctx context.Context, p partition, leader string, offset int64) (fetcher, error)
 	// cut closes every connection and lets no new one be made: whatever waits for
