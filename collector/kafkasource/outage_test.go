@@ -230,7 +230,7 @@ func TestBrokerStopsInTheMiddleOfAReplay(t *testing.T) {
 	b.progresses(0, 0, 60)
 	b.progresses(1, 60, 100)
 	cfg := quick(addr)
-	cfg.BatchEvents = 10
+	cfg.BatchEvents, cfg.SessionTimeout = 10, shortSession
 	newRig(t, cfg).start().wait(100).halt()
 	r := newRig(t, cfg, func(o *Options) {
 		o.Hooks.Assigned = func(_ context.Context, got []collector.Assignment) ([]collector.Start, error) {
