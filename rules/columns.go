@@ -2,7 +2,6 @@ package rules
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/rules/trend"
@@ -56,10 +55,18 @@ func (r reach) longest() trend.Span {
 	return s
 }
 
+// columnKey tells columns of a query apart: what they hold, and of which operator, -1 for
+// the query.
+type columnKey struct {
+	values, operator string
+	index            int32
+	load             bool // values is what rules adjust for, and no signal
+}
+
 // column is one series of figures that any number of rules judge: a signal under its
 // guards, for one operator or for the query.
 type column struct {
-	key   string
+	key   columnKey
 	rule  *rule       // whose signal and guards it has; nil for a load
 	input *expression // of a load
 	load  *column     // what the rules adjust for, nil without
@@ -114,7 +121,7 @@ func (s *columnSet) add(c *column) *column {
 }
 
 // find returns the column of that key, nil where there is none.
-func (s *columnSet) find(key string) *column {
+func (s *columnSet) find(key columnKey) *column {
 	for _, c := range s.list {
 		if c != nil && c.key == key {
 			return c
@@ -190,8 +197,7 @@ func (s *columnSet) empty() bool {
 func (q *queryState) columnOf(r *rule, load *expression, e Extent, index int, name string, scratch *trend.Scratch) *column {
 	want := reachOf(e)
 	want.acrossRuns, want.acrossPauses = r.acrossRuns, r.acrossPauses
-	operator := "\x00" + strconv.Itoa(index) + " " + name
-	key := r.columnKey + operator
+	key := columnKey{values: r.columnKey, operator: name, index: int32(index)}
 	var set *columnSet
 	for _, s := range q.columns {
 		if s.reach != want {
@@ -211,13 +217,13 @@ func (q *queryState) columnOf(r *rule, load *expression, e Extent, index int, na
 	}
 	c := set.add(&column{key: key, rule: r, users: 1})
 	if load != nil {
-		c.load = set.loadOf(load, "load "+load.key+operator)
+		c.load = set.loadOf(load, columnKey{values: load.key, operator: name, index: int32(index), load: true})
 	}
 	return c
 }
 
 // loadOf returns the column of what rules adjust for.
-func (s *columnSet) loadOf(x *expression, key string) *column {
+func (s *columnSet) loadOf(x *expression, key columnKey) *column {
 	if c := s.find(key); c != nil {
 		c.users++
 		return c

@@ -50,7 +50,7 @@ func (o Options) withDefaults() Options {
 // Engine judges updates by the rules of a Pack. It is pure: time comes in with the
 // updates and with Tick. It is not safe for concurrent use.
 //
-// Memory, with the default pack: less than 200 KiB for a query of three operators
+// Memory, with the default pack: less than 160 KiB for a query of three operators
 // once its windows are full (wholepack_test.go holds it to that); what the trends
 // of one query look at lies in columns that its rules share. Windows grow as
 // batches come and are given back when the query is retired.

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/stategauge/stategauge/event"
 )
@@ -87,7 +86,8 @@ func (p *evidencePlan) places(columns []evidenceColumn) []int {
 type sharedRing struct {
 	*evidenceRing
 	plan     *evidencePlan
-	operator string // its index and name
+	operator string
+	index    int // of the operator, -1 for the query
 	users    int
 	batch    int64 // position of the newest batch in it
 }
@@ -104,14 +104,13 @@ func (e *Engine) evidenceOf(q *queryState, ri, index int, name string) evidenceV
 	if s.evidence == nil {
 		return evidenceView{}
 	}
-	operator := strconv.Itoa(index) + " " + name
 	for _, r := range q.rings {
-		if r.plan == s.evidence && r.operator == operator {
+		if r.plan == s.evidence && r.operator == name && r.index == index {
 			r.users++
 			return evidenceView{r, s.places}
 		}
 	}
-	r := &sharedRing{evidenceRing: newEvidenceRing(len(s.evidence.columns), s.evidence.over), plan: s.evidence, operator: operator, users: 1, batch: -1}
+	r := &sharedRing{evidenceRing: newEvidenceRing(len(s.evidence.columns), s.evidence.over), plan: s.evidence, operator: name, index: index, users: 1, batch: -1}
 	q.rings = append(q.rings, r)
 	return evidenceView{r, s.places}
 }

@@ -46,19 +46,22 @@ const (
 // back as an extent asks and in at most limit points: where that holds more batches,
 // a point stands for 3, 9, 27 or more in a row, by the median of each figure.
 //
-// Memory: 10 bytes a point and 4 for each figure, grown on demand. Figures have the
+// Memory: 8 bytes a point, 10 once it stands for several batches, and 4 for each
+// figure, grown on demand. Figures have the
 // seven digits of a float32: times since 1970 must not be asked for their trend.
 type history struct {
 	over    Extent
 	limit   int
 	columns int // the signal and the inputs
+	// spare is how many points are dropped at once at least; 0 is an eighth.
+	spare int
 	// peaks makes a point stand for its batches by the one of the highest value.
 	peaks bool
 
 	values []float32 // columns of a point side by side
 	batch  []uint32  // of a point's middle, since base
 	at     []uint32  // of a point's middle, ticks since the clock began
-	count  []uint16  // batches in the point
+	count  []uint16  // batches in the point; nil while each is one batch
 	n      int       // points; what lies behind them are batches of a point to come
 	step   int       // batches of a new point
 	base   int64
@@ -85,7 +88,10 @@ func (h *history) push(p trend.Point, in []float64) bool {
 		h.base = p.Batch
 	}
 	h.grow()
-	h.batch, h.at, h.count = append(h.batch, uint32(p.Batch-h.base)), append(h.at, uint32(ticks)), append(h.count, 1)
+	h.batch, h.at = append(h.batch, uint32(p.Batch-h.base)), append(h.at, uint32(ticks))
+	if h.count != nil {
+		h.count = append(h.count, 1)
+	}
 	h.values = append(h.values, float32(p.Value))
 	for c := range h.columns - 1 {
 		h.values = append(h.values, single(in, c))
@@ -110,7 +116,10 @@ func (h *history) grow() {
 		return
 	}
 	more := max(min(max(n, 16), h.limit-n), h.step)
-	h.batch, h.at, h.count = widen(h.batch, more), widen(h.at, more), widen(h.count, more)
+	h.batch, h.at = widen(h.batch, more), widen(h.at, more)
+	if h.count != nil {
+		h.count = widen(h.count, more)
+	}
 	h.values = widen(h.values, more*h.columns)
 }
 
@@ -127,14 +136,20 @@ func single(in []float64, c int) float32 {
 
 // cut keeps the first n points.
 func (h *history) cut(n int) {
-	h.batch, h.at, h.count, h.values = h.batch[:n], h.at[:n], h.count[:n], h.values[:n*h.columns]
+	h.batch, h.at, h.values = h.batch[:n], h.at[:n], h.values[:n*h.columns]
+	if h.count != nil {
+		h.count = h.count[:n]
+	}
 }
 
 // makeRoom drops points that the extent does not need, and folds the rest where
 // it needs too many.
 func (h *history) makeRoom() {
 	from, covered := h.start(h.over)
-	drop := h.n / 8
+	drop := h.spare
+	if drop == 0 {
+		drop = h.n / 8
+	}
 	switch {
 	case covered && from >= drop:
 		h.drop(from)
@@ -143,6 +158,7 @@ func (h *history) makeRoom() {
 		h.drop(drop)
 		return
 	}
+	h.number()
 	kept := 0
 	for i := 0; i < h.n; i += foldBy {
 		h.fold(kept, i, min(i+foldBy, h.n))
@@ -164,11 +180,32 @@ func (h *history) refine() {
 	}
 }
 
+// counted is how many batches a point stands for.
+func (h *history) counted(i int) int {
+	if h.count == nil {
+		return 1
+	}
+	return int(h.count[i])
+}
+
+// number makes room for points of several batches.
+func (h *history) number() {
+	if h.count != nil {
+		return
+	}
+	h.count = make([]uint16, len(h.batch), cap(h.batch))
+	for i := range h.count {
+		h.count[i] = 1
+	}
+}
+
 // drop forgets the oldest points.
 func (h *history) drop(k int) {
 	copy(h.batch, h.batch[k:])
 	copy(h.at, h.at[k:])
-	copy(h.count, h.count[k:])
+	if h.count != nil {
+		copy(h.count, h.count[k:])
+	}
 	copy(h.values, h.values[k*h.columns:])
 	h.n -= k
 	h.cut(h.n)
@@ -181,7 +218,7 @@ func (h *history) fold(to, from, until int) {
 	}
 	at, sum := (from+until-1)/2, 0
 	for i := from; i < until; i++ {
-		sum += int(h.count[i])
+		sum += h.counted(i)
 		if h.peaks && h.value(i, 0) > h.value(at, 0) {
 			at = i
 		}
@@ -214,7 +251,7 @@ func (h *history) value(i, c int) float64 { return float64(h.values[i*h.columns+
 func (h *history) start(e Extent) (from int, covered bool) {
 	batches := 0
 	for i := h.n - 1; i >= 0; i-- {
-		batches += int(h.count[i])
+		batches += h.counted(i)
 		if e.Met(batches, h.ageMs(i)) {
 			return i, true
 		}
@@ -235,6 +272,9 @@ func (h *history) spanMs() int64 {
 
 // batches counts what the points since from stand for.
 func (h *history) batches(from int) int {
+	if h.count == nil {
+		return h.n - from
+	}
 	sum := 0
 	for _, n := range h.count[from:h.n] {
 		sum += int(n)
@@ -278,8 +318,34 @@ func (h *history) timesMs(to []int64, from int) []int64 {
 
 // reset forgets all batches; the room stays.
 func (h *history) reset() {
-	h.n, h.step, h.clock = 0, 1, steadyClock{}
+	h.n, h.step, h.clock, h.count = 0, 1, steadyClock{}, nil
 	h.cut(0)
+}
+
+// frozen is what stays of a history that nothing is added to any more. Memory: 4 bytes
+// a figure.
+type frozen struct {
+	values  []float32 // columns of a point side by side
+	columns int
+	batches int
+	spanMs  int64
+	rare    bool // so many of the newest batches took longer than a week
+}
+
+// freeze keeps what comparisons with a history ask for. rare is as for history.rare.
+func (h *history) freeze(rare int) *frozen {
+	return &frozen{
+		values: append(make([]float32, 0, h.n*h.columns), h.values[:h.n*h.columns]...), columns: h.columns,
+		batches: h.batches(0), spanMs: h.spanMs(), rare: h.rare(rare),
+	}
+}
+
+// column appends the figures of column c.
+func (f *frozen) column(to []float64, c int) []float64 {
+	for i := c; i < len(f.values); i += f.columns {
+		to = append(to, float64(f.values[i]))
+	}
+	return to
 }
 
 // medianOf returns the median, NaN of nothing. It reorders v.

@@ -163,7 +163,7 @@ func FuzzHistory(f *testing.F) {
 			p.AtMs += s * s * s * (s - 128)
 			p.Value = float64(s*int64(i)) - 1000
 			h.push(p, []float64{math.NaN()})
-			if h.n > 24 || len(h.values) != 2*len(h.batch) || len(h.at) != len(h.count) {
+			if h.n > 24 || len(h.values) != 2*len(h.batch) || len(h.at) != len(h.batch) || h.count != nil && len(h.count) != len(h.batch) {
 				t.Fatalf("%d points, %d figures", h.n, len(h.values))
 			}
 			for k := 1; k < h.n; k++ {

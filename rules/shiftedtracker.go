@@ -15,12 +15,12 @@ const (
 	renewAfter = 5
 )
 
-// shiftedTracker is the state of `shifted` for one series. Memory: 2 KiB with the
-// defaults, 3 with load, and as much again while a baseline is learned.
+// shiftedTracker is the state of `shifted` for one series. Memory: 1 KiB with the
+// defaults, 2 with load, and as much again while a baseline is learned.
 type shiftedTracker struct {
 	d      *shifted
 	s      *trend.Scratch
-	base   *history // the baseline, nil before the first
+	base   *frozen  // the baseline, nil before the first
 	next   *history // the one being learned, nil where none is
 	recent *history
 	cusum  *trend.CUSUM
@@ -70,9 +70,9 @@ func (t *shiftedTracker) learn(p trend.Point, in []float64) {
 	if t.base != nil && !t.broken && (t.age < renewAfter*length || t.quiet < length && t.alarms < renewAfter*length) {
 		return
 	}
-	t.base, t.next, t.broken, t.age, t.quiet, t.alarms = t.next, nil, false, 0, 0, 0
+	t.base, t.next, t.broken, t.age, t.quiet, t.alarms = t.next.freeze(t.leastRare()), nil, false, 0, 0, 0
 	r := t.s.Rows()
-	r.Y = t.base.column(r.Y[:0], 0, 0)
+	r.Y = t.base.column(r.Y[:0], 0)
 	t.cusum.Freeze(t.s.Baseline(r.Y, 0))
 }
 
@@ -97,13 +97,13 @@ func (t *shiftedTracker) compare() Judgement {
 		return j
 	}
 	r := t.s.Rows()
-	r.Y, r.Before = t.recent.column(r.Y[:0], 0, from), t.base.column(r.Before[:0], 0, 0)
+	r.Y, r.Before = t.recent.column(r.Y[:0], 0, from), t.base.column(r.Before[:0], 0)
 	alarm := t.cusum.Alarm()
 	if s.Early && alarm.Batches > 0 && alarm.Batches < len(r.Y) {
 		r.Y = r.Y[len(r.Y)-max(min(alarm.Batches, len(r.Y)), leastRecent):]
 	}
 	level := t.cusum.Baseline().Level
-	j.Value, j.Points, j.SpanMs = t.s.Median(r.Y), t.base.batches(0)+t.recent.batches(from), t.base.spanMs()+t.recent.spanMs()
+	j.Value, j.Points, j.SpanMs = t.s.Median(r.Y), t.base.batches+t.recent.batches(from), t.base.spanMs+t.recent.spanMs()
 	j.rise(level, j.Value)
 	switch {
 	case !t.differs(level, j.Value):
@@ -125,21 +125,19 @@ func (t *shiftedTracker) compare() Judgement {
 	return j
 }
 
+// leastRare is how many batches must not take longer than a week.
+func (t *shiftedTracker) leastRare() int { return min(defaultMinPoints, t.d.spec.Baseline.Batches) }
+
 // short says whether there are too few batches to compare.
 func (t *shiftedTracker) short(recent bool) Judgement {
 	s := &t.d.spec
-	learned := t.next
-	if t.base != nil {
-		learned = t.base
-	}
-	rare := min(defaultMinPoints, s.Baseline.Batches)
 	switch {
-	case learned != nil && learned.rare(rare):
-		return tooRare(rare)
-	case t.base == nil && learned == nil:
+	case t.base != nil && t.base.rare, t.base == nil && t.next != nil && t.next.rare(t.leastRare()):
+		return tooRare(t.leastRare())
+	case t.base == nil && t.next == nil:
 		return tooFew(0, 0, s.Baseline)
 	case t.base == nil:
-		return tooFew(learned.batches(0), learned.spanMs(), s.Baseline)
+		return tooFew(t.next.batches(0), t.next.spanMs(), s.Baseline)
 	case !recent:
 		return tooFew(t.recent.batches(0), t.recent.spanMs(), s.Recent)
 	}
@@ -172,7 +170,7 @@ func (t *shiftedTracker) explain(j *Judgement, r *trend.Rows, from int) {
 		return
 	}
 	want := t.s.Median(r.Load)
-	r.Load = t.base.column(r.Load[:0], 1, 0)
+	r.Load = t.base.column(r.Load[:0], 1)
 	expected, known := t.s.LikeLoad(r.Before, r.Load, want, t.d.falling)
 	switch {
 	case !known:

@@ -110,5 +110,7 @@ func (d *spiking) describe() string {
 }
 
 func (d *spiking) newTracker(s *trend.Scratch) tracker {
-	return &spikingTracker{d: d, s: s, fine: newHistory(Extent{Batches: finePoints}, finePoints*5/4, 1+len(d.ins))}
+	fine := newHistory(Extent{Batches: finePoints}, finePoints+2*fineSpare, 1+len(d.ins))
+	fine.spare = fineSpare
+	return &spikingTracker{d: d, s: s, fine: fine}
 }

@@ -11,6 +11,8 @@ import (
 const (
 	// finePoints is how many of the newest batches are kept as they are.
 	finePoints = 240
+	// fineSpare is how many of them are let go at once.
+	fineSpare = 8
 	// besideFactor is how much higher a figure must be on spikes than elsewhere, and
 	// besideShare on how many of them.
 	besideFactor = 1.5

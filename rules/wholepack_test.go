@@ -123,7 +123,7 @@ func packBytes(tb testing.TB, p *Pack) int {
 }
 
 // maxPackBytes is what the rules may keep of a query of three operators.
-const maxPackBytes = 200 << 10
+const maxPackBytes = 160 << 10
 
 func TestTheWholePackKeepsLittleOfAQuery(t *testing.T) {
 	if raceEnabled {

@@ -28,7 +28,7 @@ type ColumnsOptions struct {
 // any spans within that, are made from the same points.
 //
 // Memory: 4 bytes a point and column, so 984 bytes a column in the default size and up to
-// 84 for the block being filled; 24 bytes a point once for all; a watched span 450
+// 84 for the block being filled; 16 bytes a point once for all; a watched span 450
 // bytes. A Window of the same reach takes 9 to 13 KiB for each series.
 //
 // Cost: a Push copies the row and, for each watched span, searches the places of the
@@ -39,6 +39,9 @@ type ColumnsOptions struct {
 // ties. Blocks are medians of medians of three (remedian: Rousseeuw and Bassett
 // 1990), where a Window takes the median of its block as one.
 //
+// It starts afresh where a clock jumps by more than eight years, or a batch id by four
+// billion.
+//
 // Pitfall: blocks are as large as the longest span asks for, and a span within it is
 // judged by those blocks unless the fine points reach back far enough: with a
 // Longest of a day at ten seconds, two hours are nine blocks.
@@ -46,6 +49,7 @@ type Columns struct {
 	o            ColumnsOptions
 	width        int
 	fine, coarse *lane
+	origin       *origin // of the marks on both lanes
 	levels       []openLevel
 	row          []float32
 	watches      []watch
@@ -77,9 +81,10 @@ func NewColumns(columns int, o ColumnsOptions) *Columns {
 	}
 	o.Fine, o.Coarse = min(max(o.Fine, minKept), maxRows), min(max(o.Coarse, minKept), maxRows)
 	o.Coarse += (blockGrowth - o.Coarse%blockGrowth) % blockGrowth
+	from := &origin{}
 	return &Columns{
-		o: o, width: columns,
-		fine: newLane(columns, o.Fine), coarse: newLane(columns, o.Coarse),
+		o: o, width: columns, origin: from,
+		fine: newLane(columns, o.Fine, from), coarse: newLane(columns, o.Coarse, from),
 		row: make([]float32, columns),
 	}
 }
@@ -112,13 +117,15 @@ func (c *Columns) Push(batch, ms int64, values []float32) bool {
 	if batch < 0 || batch > maxBatch || c.started && batch <= c.lastBatch {
 		return false
 	}
-	if c.started && c.o.BreakMs > 0 && ms-c.lastMs > c.o.BreakMs {
+	step := max(0, ms-c.lastMs)
+	if c.started && (c.o.BreakMs > 0 && ms-c.lastMs > c.o.BreakMs || !c.origin.holds(batch, c.elapsedMs+step)) {
 		c.Reset()
 	}
 	if c.started {
-		c.elapsedMs += max(0, ms-c.lastMs)
+		c.elapsedMs += step
 	} else {
 		c.elapsedMs = ms
+		*c.origin = origin{batch: batch, ms: ms}
 	}
 	c.started, c.lastBatch, c.lastMs = true, batch, ms
 	c.pushes++
@@ -228,7 +235,7 @@ func (c *Columns) LastBatch() int64 {
 
 // Bytes returns the memory that the store holds on to.
 func (c *Columns) Bytes() int {
-	const markBytes, viewBytes, levelBytes = 24, 96, 64
+	const markBytes, viewBytes, levelBytes = 16, 112, 64
 	points := len(c.fine.marks) + len(c.coarse.marks)
 	open := len(c.levels) * (levelBytes + 4*blockGrowth*c.width)
 	watched := 2 * viewBytes * len(c.watches)

@@ -165,9 +165,9 @@ func checkColumns(t *testing.T, c *Columns) {
 			t.Fatalf("%d rows of %d", l.n, l.limit)
 		}
 		for i := 1; i < l.n; i++ {
-			a, b := &l.marks[l.at(i-1)], &l.marks[l.at(i)]
+			a, b := l.mark(l.at(i-1)), l.mark(l.at(i))
 			if b.x() <= a.x() || b.fromMs < a.untilMs() || b.batches == 0 {
-				t.Fatalf("rows %d and %d: %+v, %+v", i-1, i, *a, *b)
+				t.Fatalf("rows %d and %d: %+v, %+v", i-1, i, a, b)
 			}
 		}
 		for _, v := range l.views {
@@ -185,7 +185,7 @@ func checkView(t *testing.T, l *lane, v *view) {
 	for i := l.n - v.n; i < l.n; i++ {
 		if x := l.vals[v.column][l.at(i)]; x == x {
 			y = append(y, float64(x))
-			batches += int(l.marks[l.at(i)].batches)
+			batches += l.marks[l.at(i)].batches()
 		}
 	}
 	s, tie := naiveKendall(y)
@@ -203,7 +203,7 @@ func TestNoBatchIsLostWhileColumnsGrow(t *testing.T) {
 		c.Push(i, i, []float32{1})
 		held := 0
 		for k := range c.coarse.n {
-			held += int(c.coarse.marks[c.coarse.at(k)].batches)
+			held += c.coarse.marks[c.coarse.at(k)].batches()
 		}
 		size := 1
 		for _, o := range c.levels {

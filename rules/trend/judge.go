@@ -24,10 +24,11 @@ func (c *Columns) Series(column int, s Span, out *Series) {
 	first := 0.0
 	for i := from; i < l.n; i++ {
 		k := l.at(i)
-		v, m := l.vals[column][k], &l.marks[k]
+		v := l.vals[column][k]
 		if v != v {
 			continue
 		}
+		m := l.mark(k)
 		if len(out.X) == 0 {
 			first = m.x()
 		}
@@ -69,7 +70,7 @@ func (l *lane) cover(column int, s Span) (from int, full bool) {
 	for i := l.n - 1; i >= 0; i-- {
 		k := l.at(i)
 		if v := vals[k]; v == v {
-			batches += int(l.marks[k].batches)
+			batches += l.marks[k].batches()
 		}
 		if batches >= s.Batches && l.spanMs(i) >= s.Ms {
 			return i, true
@@ -151,10 +152,11 @@ func (c *Columns) copyRows(l *lane, from, column, load int) (known, batches int)
 	s.x, s.y, s.load, s.first = s.x[:0], s.y[:0], s.load[:0], s.first[:0]
 	for i := from; i < l.n; i++ {
 		k := l.at(i)
-		v, m := l.vals[column][k], &l.marks[k]
+		v := l.vals[column][k]
 		if v != v {
 			continue
 		}
+		m := l.mark(k)
 		s.first = append(s.first, m.first)
 		s.x, s.y = append(s.x, m.x()-float64(s.first[0])), append(s.y, float64(v))
 		units := math.NaN()
@@ -179,7 +181,7 @@ func (c *Columns) Level(column, load int, recent, before Span, o LevelOptions) L
 		return res
 	}
 	far, start, _ := c.choose(column, recent.Plus(before))
-	since := near.marks[near.at(from)].first
+	since := near.marks[near.at(from)].first(*near.origin)
 	s := c.work()
 	s.y, s.load = s.y[:0], s.load[:0]
 	if !o.AdjustForLoad {
@@ -189,7 +191,7 @@ func (c *Columns) Level(column, load int, recent, before Span, o LevelOptions) L
 	_, res.RecentBatches = s.addValues(near, from, near.n, column, load)
 	all := batches + res.RecentBatches + far.size - 1
 	if split == 0 || 2*batches < before.Batches ||
-		!before.covered(all-recent.Batches, near.newest().untilMs()-far.marks[far.at(start)].fromMs-recent.Ms) {
+		!before.covered(all-recent.Batches, near.untilMs()-far.marks[far.at(start)].fromMs(*far.origin)-recent.Ms) {
 		return LevelResult{Since: -1}
 	}
 	res.BeforeBatches, res.Since, res.Verdict = batches, since, Clear
@@ -213,7 +215,7 @@ func (s *Scratch) addValues(l *lane, from, until, column, load int) (known, batc
 			units = float64(loads[k])
 		}
 		s.load = append(s.load, units)
-		known, batches = known+1, batches+int(l.marks[k].batches)
+		known, batches = known+1, batches+l.marks[k].batches()
 	}
 	return known, batches
 }
@@ -222,7 +224,7 @@ func (s *Scratch) addValues(l *lane, from, until, column, load int) (known, batc
 func (l *lane) rowOf(batch int64) int {
 	i := l.n
 	for i > 0 {
-		m := &l.marks[l.at(i-1)]
+		m := l.mark(l.at(i - 1))
 		if m.first+int64(m.ids) < batch {
 			break
 		}
@@ -237,7 +239,7 @@ func (c *Columns) Points(column int, s Span) int {
 	batches := 0
 	for i := from; i < l.n; i++ {
 		if v := l.vals[column][l.at(i)]; v == v {
-			batches += int(l.marks[l.at(i)].batches)
+			batches += l.marks[l.at(i)].batches()
 		}
 	}
 	return batches

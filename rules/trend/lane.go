@@ -5,28 +5,6 @@ import (
 	"slices"
 )
 
-// mark is where and when one row of a lane stands: a batch, or a block of batches.
-type mark struct {
-	first   int64  // first batch id
-	fromMs  int64  // on the lane's own clock, see Columns.elapsedMs
-	lasts   uint32 // milliseconds from the first batch's start to the last one's, at most 49 days
-	ids     uint16 // last batch id less the first, at most 65,535
-	batches uint16
-}
-
-// x is the middle of the block's batch ids.
-func (m *mark) x() float64 { return float64(m.first) + float64(m.ids)/2 }
-
-func (m *mark) untilMs() int64 { return m.fromMs + int64(m.lasts) }
-
-// join returns the block of m and the later o.
-func (m mark) join(o mark) mark {
-	m.lasts = uint32(min(max(o.untilMs()-m.fromMs, 0), math.MaxUint32))
-	m.ids = uint16(min(o.first+int64(o.ids)-m.first, math.MaxUint16))
-	m.batches = uint16(min(int(m.batches)+int(o.batches), math.MaxUint16))
-	return m
-}
-
 // maxRows bounds the rows of a lane.
 const maxRows = 255
 
@@ -35,15 +13,16 @@ const maxRows = 255
 // maxRows.
 type lane struct {
 	limit   int
-	marks   []mark
+	origin  *origin // of the store
+	marks   []packedMark
 	vals    [][]float32 // by column, then by place
 	head, n int
 	size    int // batches of a new row
 	views   []*view
 }
 
-func newLane(columns, limit int) *lane {
-	return &lane{limit: limit, vals: make([][]float32, columns), size: 1}
+func newLane(columns, limit int, o *origin) *lane {
+	return &lane{limit: limit, origin: o, vals: make([][]float32, columns), size: 1}
 }
 
 // at returns the place of the i-th row.
@@ -54,7 +33,14 @@ func (l *lane) at(i int) int {
 	return i
 }
 
-func (l *lane) newest() *mark { return &l.marks[l.at(l.n-1)] }
+// mark returns the mark at a place.
+func (l *lane) mark(place int) mark { return l.origin.unpack(l.marks[place]) }
+
+// untilMs is when the newest row's last batch began.
+func (l *lane) untilMs() int64 {
+	m := l.mark(l.at(l.n - 1))
+	return m.untilMs()
+}
 
 // append keeps a row; the lane must have room.
 func (l *lane) append(m mark, row []float32) {
@@ -62,7 +48,7 @@ func (l *lane) append(m mark, row []float32) {
 		l.grow()
 	}
 	i := l.at(l.n)
-	l.marks[i] = m
+	l.marks[i] = l.origin.pack(m)
 	for c := range l.vals {
 		l.vals[c][i] = row[c]
 	}
@@ -75,7 +61,7 @@ func (l *lane) append(m mark, row []float32) {
 // grow doubles the room, up to the limit.
 func (l *lane) grow() {
 	room := min(max(2*len(l.marks), minKept), l.limit)
-	marks := make([]mark, room)
+	marks := make([]packedMark, room)
 	for i := range l.n {
 		marks[i] = l.marks[l.at(i)]
 	}
@@ -108,9 +94,9 @@ func (l *lane) fold() {
 	kept := 0
 	for i := 0; i < l.n; i += blockGrowth {
 		end := min(i+blockGrowth, l.n)
-		m := l.marks[l.at(i)]
+		m := l.mark(l.at(i))
 		for k := i + 1; k < end; k++ {
-			m = m.join(l.marks[l.at(k)])
+			m = m.join(l.mark(l.at(k)))
 		}
 		to := l.at(kept)
 		for c := range l.vals {
@@ -120,7 +106,7 @@ func (l *lane) fold() {
 			}
 			l.vals[c][to] = medianOfFew(three[:end-i])
 		}
-		l.marks[to] = m
+		l.marks[to] = l.origin.pack(m)
 		kept++
 	}
 	l.n = kept
@@ -160,7 +146,7 @@ func (l *lane) spanMs(i int) int64 {
 	if i >= l.n {
 		return 0
 	}
-	return l.newest().untilMs() - l.marks[l.at(i)].fromMs
+	return l.untilMs() - l.marks[l.at(i)].fromMs(*l.origin)
 }
 
 // coversFrom reports whether the rows from the i-th on cover the span.
@@ -170,7 +156,7 @@ func (l *lane) coversFrom(i int, s Span) bool {
 	}
 	batches := 0
 	for k := l.n - 1; k >= i && batches < s.Batches; k-- {
-		batches += int(l.marks[l.at(k)].batches)
+		batches += l.marks[l.at(k)].batches()
 	}
 	return batches >= s.Batches
 }

@@ -11,10 +11,11 @@ func (c *Columns) Trace(column, load int, s Span, out *Series, loads []float64) 
 	*out = Series{Batch: out.Batch[:0], AtMs: out.AtMs[:0], X: out.X[:0], Y: out.Y[:0], Full: full}
 	for i := from; i < l.n; i++ {
 		k := l.at(i)
-		v, m := l.vals[column][k], &l.marks[k]
+		v := l.vals[column][k]
 		if v != v {
 			continue
 		}
+		m := l.mark(k)
 		units := math.NaN()
 		if load >= 0 {
 			units = float64(l.vals[load][k])

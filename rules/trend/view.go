@@ -48,7 +48,7 @@ func (v *view) add(l *lane) {
 		v.sum.s += int64(2*less + equal - len(v.order))
 		v.sum.tieTerm += tieWeight(int64(equal)+1) - tieWeight(int64(equal))
 		v.order = slices.Insert(v.order, less+equal, uint8(place))
-		v.batches += int(l.marks[place].batches)
+		v.batches += l.marks[place].batches()
 	}
 	v.n++
 	for v.n > 1 && v.coveredWithoutOldest(l) {
@@ -74,7 +74,7 @@ func (v *view) drop(l *lane) {
 	equal-- // itself
 	v.sum.s += int64(2*less + equal - len(v.order))
 	v.sum.tieTerm -= tieWeight(int64(equal)+1) - tieWeight(int64(equal))
-	v.batches -= int(l.marks[place].batches)
+	v.batches -= l.marks[place].batches()
 }
 
 // rank returns how many of the known values lie below x, and how many equal it.
@@ -105,7 +105,7 @@ func (v *view) coveredWithoutOldest(l *lane) bool {
 	place := l.at(oldest)
 	batches := v.batches
 	if x := l.vals[v.column][place]; x == x {
-		batches -= int(l.marks[place].batches)
+		batches -= l.marks[place].batches()
 	}
 	return v.span.covered(batches, l.spanMs(oldest+1))
 }

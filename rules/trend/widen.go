@@ -61,7 +61,7 @@ func (c *Columns) Replay(column, load int, visit func(batch, ms int64, value, lo
 			units = l.vals[load][k]
 		}
 		if v == v {
-			visit(l.marks[k].first, l.marks[k].fromMs, v, units)
+			visit(l.marks[k].first(*l.origin), l.marks[k].fromMs(*l.origin), v, units)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (c *Columns) Reach(column int, s Span) (batches int, ms int64, full bool) {
 			if batches == 0 {
 				ms = l.spanMs(i)
 			}
-			batches += int(l.marks[k].batches)
+			batches += l.marks[k].batches()
 		}
 	}
 	return batches, ms, full
