@@ -79,15 +79,3 @@ func between(a, b, f float64) float64 {
 
 // finite reports whether v can be summed up: absent values are NaN.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
-// Rounded returns h with its figures rounded to the nearest float32: seven digits,
-// whole numbers up to 2^24 as they are. Figures stay in order, and an encoded hour
-// takes half the bytes, which is what long histories of many signals want.
-func (h Hour) Rounded() Hour {
-	for _, v := range [...]*float64{&h.Min, &h.Median, &h.P95, &h.Max, &h.Last} {
-		if r := float64(float32(*v)); finite(r) {
-			*v = r
-		}
-	}
-	return h
-}

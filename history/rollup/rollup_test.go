@@ -99,20 +99,3 @@ func TestQuantilesPartTheValues(t *testing.T) {
 		}
 	}
 }
-
-func TestRoundedHoursStayInOrderAndNearby(t *testing.T) {
-	for _, h := range append(made(), random(500)...) {
-		r := h.Rounded()
-		if err := r.check(); err != nil {
-			t.Errorf("%+v: %v", h, err)
-		}
-		for _, v := range [][2]float64{{h.Min, r.Min}, {h.Median, r.Median}, {h.P95, r.P95}, {h.Max, r.Max}, {h.Last, r.Last}} {
-			if math.Abs(v[0]-v[1]) > 6e-8*math.Abs(v[0])+math.SmallestNonzeroFloat32 {
-				t.Errorf("%v became %v", v[0], v[1])
-			}
-		}
-	}
-	if h := (Hour{Count: 1, Min: 3, Median: 3, P95: 3, Max: 16_777_216, Last: 3}); h.Rounded() != h {
-		t.Errorf("whole numbers became %+v", h.Rounded())
-	}
-}
