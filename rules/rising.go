@@ -17,6 +17,7 @@ type risingSpec struct {
 	Confidence  strictyaml.Percent `yaml:"confidence"`
 	AdjustedFor string             `yaml:"adjusted_for"`
 	AgreeOver   Extent             `yaml:"agree_over"`
+	AgreeAt     strictyaml.Percent `yaml:"agree_at"` // confidence over agree_over; default confidence
 	Level       *levelSpec         `yaml:"level"`
 }
 
@@ -46,6 +47,7 @@ var defaultOver = Extent{Batches: 120, Ms: 2 * 3600 * 1000}
 type rising struct {
 	spec    risingSpec
 	options trend.RisingOptions
+	longer  trend.RisingOptions // of the longer window
 	level   trend.LevelOptions
 	ins     []*expression // adjusted_for, where it is set
 	falling bool
@@ -68,6 +70,8 @@ func (r *risingSpec) compile(c *ruleCompiler, key string) detector {
 		}
 	}
 	d.options.AdjustForLoad = len(d.ins) > 0
+	d.longer = d.options
+	d.longer.Z = trend.ConfidenceZ(float64(d.spec.AgreeAt))
 	if l := d.spec.Level; l != nil {
 		d.level = trend.LevelOptions{
 			By: float64(l.By), AtLeast: d.options.AtLeast, AdjustForLoad: d.options.AdjustForLoad, Falling: d.falling,
@@ -91,6 +95,9 @@ func (d *rising) defaults() {
 	if s.Confidence == 0 {
 		s.Confidence = defaultConfidence
 	}
+	if s.AgreeAt == 0 {
+		s.AgreeAt = s.Confidence
+	}
 }
 
 func (d *rising) check(c *ruleCompiler, key string) {
@@ -107,6 +114,7 @@ func (d *rising) check(c *ruleCompiler, key string) {
 	must(s.Confidence >= 0.9 && s.Confidence <= 0.999999, "confidence", "confidence (%s) must lie between 90%% and 99.9999%%", s.Confidence)
 	must(s.AgreeOver.IsZero() || s.AgreeOver.Longer(s.Over), "agree_over",
 		"agree_over (%s) must be longer than over (%s)", s.AgreeOver, s.Over)
+	must(s.AgreeAt == s.Confidence || s.AgreeAt >= 0.9 && s.AgreeAt < s.Confidence, "agree_at", "agree_at (%s) must lie between 90%% and confidence (%s)", s.AgreeAt, s.Confidence)
 	if l := s.Level; l != nil {
 		must(!l.Recent.IsZero(), "level", "level needs recent")
 		must(!l.Before.IsZero(), "level", "level needs before")
@@ -138,6 +146,9 @@ func (d *rising) describe() string {
 	}
 	if !s.AgreeOver.IsZero() {
 		fmt.Fprintf(&b, ", agreeing over %s", s.AgreeOver)
+		if s.AgreeAt != s.Confidence {
+			fmt.Fprintf(&b, " at %s", s.AgreeAt)
+		}
 	}
 	if l := s.Level; l != nil {
 		fmt.Fprintf(&b, "; or the level of %s by %s against %s before", l.Recent, l.By, l.Before)

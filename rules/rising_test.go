@@ -103,9 +103,9 @@ func (p *seriesPlayer) stretch(n int, from, to float64, push func(trend.Point)) 
 func TestADetectorDescribesItself(t *testing.T) {
 	for spec, want := range map[string]string{
 		"rising: {}": "rising by 25% over 120 batches and 2h, from 60 batches on, confidence 99.9%",
-		"falling: {over: 100 batches, min_points: 30, by: 10%, at_least: 50ms, confidence: 99%, adjusted_for: input_rows, agree_over: 200 batches, " +
+		"falling: {over: 100 batches, min_points: 30, by: 10%, at_least: 50ms, confidence: 99%, adjusted_for: input_rows, agree_over: 200 batches, agree_at: 95%, " +
 			"level: {recent: 60 batches, before: 500 batches, by: 35%}}": "falling by 10% over 100 batches, from 30 batches on, at least 50ms, " +
-			"confidence 99%, adjusted for input_rows, agreeing over 200 batches; or the level of 60 batches by 35% against 500 batches before",
+			"confidence 99%, adjusted for input_rows, agreeing over 200 batches at 95%; or the level of 60 batches by 35% against 500 batches before",
 	} {
 		if got := risingOf(t, spec).describe(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -14,7 +14,7 @@ const (
 	maxAgeMs = 7 * 24 * 3600 * 1000
 	// agreeShare of the longer window must be there before it can agree: until then
 	// it holds the same batches as the short one.
-	agreeShare = 0.75
+	agreeShare = 0.65
 	// holdBatches is how long a level that rose and stays is held against the one
 	// before where the rule names no reference window of its own; after that it is
 	// the new normal.
@@ -210,7 +210,7 @@ func (t *risingTracker) agreed() Said {
 	cols, place := t.long.set.cols, t.long.place
 	if n := cols.Pushes(); t.agreedAt < 0 || n >= t.agreedAt+lookEvery {
 		t.agreedAt = n
-		r := cols.Rising(place, t.long.loadPlace(), span(t.d.spec.AgreeOver), t.d.options)
+		r := cols.Rising(place, t.long.loadPlace(), span(t.d.spec.AgreeOver), t.d.longer)
 		t.agrees = saidOf(r.Verdict)
 		if float64(r.Batches) < agreeShare*float64(t.d.spec.AgreeOver.Batches) {
 			t.agrees = SaidTooFew
