@@ -111,13 +111,18 @@ type Start struct {
 }
 
 // PartitionHooks lets the daemon decide where a partition's reading starts and
-// learn when it is taken away.
+// learn when it is taken away. A group gives out all partitions anew whenever a
+// member comes or goes: each such generation begins with Assigned and ends with
+// Revoked, one after the other, never at the same time.
 type PartitionHooks struct {
-	// Assigned returns the Start of each assignment, in order. It may take its time,
-	// as long as ctx lasts; nothing is read meanwhile. After an error it is called
-	// again.
+	// Assigned is told all partitions of a generation, which may be none, and returns
+	// the Start of each, in order. Partitions of before that are not among them
+	// belong to somebody else now. It may take its time, as long as ctx lasts;
+	// nothing is read meanwhile. After an error it is called again.
 	Assigned func(ctx context.Context, got []Assignment) ([]Start, error)
-	// Revoked is called after the last step of the partitions was handled, and before
-	// another process can be given them.
+	// Revoked is told the same partitions when the generation is over: after their
+	// last step was handled and, unless that took longer than the group waits, before
+	// another process can be given them. The next Assigned often brings most of them
+	// back, as Kept.
 	Revoked func(ctx context.Context, lost []Assignment) error
 }

@@ -28,6 +28,7 @@ type fakeCluster struct {
 	fetchErr                 error
 	commitHangs              bool // until the cluster is cut
 	searchErr                map[int32]error
+	others                   bool // other members have every partition
 	keyless                  bool // messages are read without their keys
 }
 
@@ -207,6 +208,9 @@ func (g *fakeGroup) next(ctx context.Context) (generation, error) {
 	gen.ctx, gen.end = context.WithCancel(context.Background())
 	for _, t := range g.topics {
 		for id := range g.c.logs[t] {
+			if g.c.others {
+				continue
+			}
 			a := collector.Assignment{Topic: t, Partition: int32(id), Committed: event.Absent}
 			if off, ok := g.c.committed[partitionOf(a)]; ok {
 				a.Committed = off

@@ -27,13 +27,15 @@ type fleet struct {
 	sent    map[int32]int64         // by partition
 	handled map[int32]map[int64]int // by partition and offset: how often
 	faults  []string
+	holders map[int32]string
+	orderly bool // everyone lets go before another one takes on
 }
 
 func newFleet(t *testing.T, parts int32, queries int) *fleet {
 	b := newBroker(t, withTopic(parts), shortSessions)
 	f := &fleet{
 		t: t, b: b, cfg: quick(b.ListenAddrs()...), parts: parts, queries: queries,
-		sent: map[int32]int64{}, handled: map[int32]map[int64]int{},
+		sent: map[int32]int64{}, handled: map[int32]map[int64]int{}, holders: map[int32]string{}, orderly: true,
 	}
 	f.cfg.SessionTimeout = 3 * time.Second
 	for p := range parts {
@@ -91,6 +93,7 @@ func (m *member) assigned(_ context.Context, got []collector.Assignment) ([]coll
 			m.kept++
 		}
 		m.fleet.checkCommitted(m.name, a)
+		m.fleet.take(m.name, a.Partition)
 	}
 	return starts, nil
 }
@@ -103,6 +106,7 @@ func (m *member) revoked(_ context.Context, lost []collector.Assignment) error {
 			m.fleet.fault("%s gave up partition %d, which it did not hold", m.name, a.Partition)
 		}
 		delete(m.held, a.Partition)
+		m.fleet.letGo(m.name, a.Partition)
 	}
 	return nil
 }
@@ -158,6 +162,32 @@ func (f *fleet) fault(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults = append(f.faults, fmt.Sprintf(format, args...))
+}
+
+// take notes who holds a partition; in order, nobody else does.
+func (f *fleet) take(who string, p int32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if old := f.holders[p]; old != "" && f.orderly {
+		f.faults = append(f.faults, fmt.Sprintf("%s was given partition %d while %s had it", who, p, old))
+	}
+	f.holders[p] = who
+}
+
+func (f *fleet) letGo(who string, p int32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.holders[p] == who {
+		delete(f.holders, p)
+	}
+}
+
+// disorder is what kills and hangs make: from here on partitions change hands without
+// being let go.
+func (f *fleet) disorder() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.orderly = false
 }
 
 // checkCommitted fails the test if the group was told of an offset before everything
@@ -259,6 +289,7 @@ func TestPartitionsAreReadAgainSoonAfterMembersChange(t *testing.T) {
 	if n := f.repeats(); n != 0 {
 		t.Errorf("%d events were handled again though everyone left in order", n)
 	}
+	f.disorder()
 	begin = time.Now()
 	two.kill()
 	check("one member was killed", begin)
@@ -275,6 +306,7 @@ func TestAMemberThatHangsStopsTheOthersForASessionAtMost(t *testing.T) {
 	hang := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hang) })
 	defer release()
+	f.disorder()
 	three.setHang(hang)
 	f.round()
 	eventually(t, "the handlers hang", func() error {

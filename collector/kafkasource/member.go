@@ -155,17 +155,18 @@ func (s *Source) survey(ctx context.Context, got []collector.Assignment) map[str
 
 // prepare asks the hook where to start, again and again while it fails: giving the
 // generation up instead would interrupt every other member. It reports false if ctx
-// ended first.
+// ended first. An answer that comes late counts all the same: the hook believes to
+// have the partitions, and has to be told that they are gone.
 func (s *Source) prepare(ctx context.Context, got []collector.Assignment) ([]collector.Start, bool) {
 	wait := backoff{}
 	for {
 		starts, err := s.hookAssigned(ctx, got)
-		if ctx.Err() != nil {
-			return nil, false
-		}
 		if err == nil {
 			s.faults.clear(faultHooks)
 			return starts, true
+		}
+		if ctx.Err() != nil {
+			return nil, false
 		}
 		s.faults.raise(faultHooks, 0, fmt.Sprintf("assigned partitions cannot be prepared: %v", err))
 		s.setUp()
@@ -186,7 +187,7 @@ func (s *Source) hookAssigned(ctx context.Context, got []collector.Assignment) (
 			got[i].Committed = event.Absent
 		}
 	}
-	if s.opt.Hooks.Assigned != nil && len(got) > 0 {
+	if s.opt.Hooks.Assigned != nil {
 		answer, err := s.opt.Hooks.Assigned(ctx, slices.Clone(got))
 		if err != nil {
 			return nil, err
@@ -218,7 +219,7 @@ func (s *Source) freshOf(got []collector.Assignment) []freshness {
 }
 
 func (s *Source) hookRevoked(ctx context.Context, lost []collector.Assignment) {
-	if s.opt.Hooks.Revoked == nil || len(lost) == 0 {
+	if s.opt.Hooks.Revoked == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookTimeout)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -318,4 +319,93 @@ func TestHookSeesTheLogsAndIsAskedAgainWithinTheGeneration(t *testing.T) {
 		}
 		r.halt()
 	})
+}
+
+// While history is read again the group is told where the news begin, and never
+// anything before that, whatever it had.
+func TestGroupIsToldWhereTheNewsBeginDuringAReplay(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		committed, live, told int64
+	}{
+		{"with nothing committed", event.Absent, 90, 90},
+		{"with less committed", 40, 90, 90},
+		{"with more committed", 95, 90, 95},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			f := newFakeCluster(1)
+			f.batch = 10
+			f.sendBatches(0, 0, 100)
+			if known(c.committed) {
+				f.commitBefore(0, c.committed)
+			}
+			r := fakeRig(t, f, startAt(0, c.live))
+			r.in.setGate(busyBeyond(60))
+			r.start()
+			after(time.Minute)
+			if told := f.committedOffset(0); told != c.told {
+				t.Errorf("the group has offset %d in the middle of it, expected %d", told, c.told)
+			}
+			r.halt()
+			if told := f.committedOffset(0); told != c.told {
+				t.Errorf("the group has offset %d after a stop, expected %d", told, c.told)
+			}
+		})
+	}
+}
+
+// An answer of the hook that comes when the generation is over is followed by
+// Revoked, and so is an assignment of nothing: the daemon has to know what it lost.
+func TestEveryAssignmentIsRevoked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFakeCluster(2)
+		var calls journal
+		r := fakeRig(t, c, func(o *Options) {
+			o.Hooks.Assigned = func(ctx context.Context, got []collector.Assignment) ([]collector.Start, error) {
+				calls.note("+%d", len(got))
+				if calls.len() == 1 {
+					<-ctx.Done()
+				}
+				return []collector.Start{anywhere, anywhere}[:len(got)], nil
+			}
+			o.Hooks.Revoked = func(_ context.Context, lost []collector.Assignment) error {
+				calls.note("-%d", len(lost))
+				return nil
+			}
+		}).start()
+		after(time.Second)
+		c.rebalance()
+		after(time.Second)
+		c.set(func() { c.others = true })
+		c.rebalance()
+		after(time.Second)
+		r.halt()
+		if got := calls.String(); got != "+2 -2 +2 -2 +0 -0" {
+			t.Errorf("hooks were called %s", got)
+		}
+	})
+}
+
+// journal is a list of calls that several goroutines write.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) note(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, fmt.Sprintf(format, args...))
+}
+
+func (j *journal) len() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.lines)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Join(j.lines, " ")
 }
