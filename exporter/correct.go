@@ -20,6 +20,10 @@ func (x *Exporter) correct(q *query, e *entity, b *event.Batch, o *event.Operato
 	x.correctMemory(o, v)
 	e.op.correctRows(o, v, q.known.tracked)
 	mode := e.op.sticky.mode(v, q.known.changelog)
+	if q.past {
+		fixPast(v, &x.plan, mode)
+		return
+	}
 	e.op.sticky.fixSlow(v, &x.plan, mode, b.ID)
 	e.op.sticky.noteSnapshots(o.SnapshotMin)
 	e.op.sticky.fixUpload(v, &x.plan, mode, b.ID)
@@ -61,19 +65,25 @@ func (x *Exporter) spreadPerTask(v *event.Vector) {
 // counts. Native statistics are such figures where they are not reset at load.
 func (x *Exporter) growth(q *query, e *entity, v *event.Vector) {
 	for _, id := range x.plan.cumulative {
-		e.op.delta(v, id)
+		e.op.delta(v, id, q.past)
 	}
 	if q.known.reset != off {
 		return
 	}
 	for _, id := range x.plan.resetAtLoad {
-		e.op.delta(v, id)
+		e.op.delta(v, id, q.past)
 	}
 }
 
-func (op *operatorState) delta(v *event.Vector, id event.MetricID) {
+// delta leaves how much the figure has grown. The growth of a batch that was
+// overtaken is in the batch that overtook it.
+func (op *operatorState) delta(v *event.Vector, id event.MetricID, past bool) {
 	now := v[id]
 	if now != now {
+		return
+	}
+	if past {
+		v[id] = 0
 		return
 	}
 	if op.prev == nil {

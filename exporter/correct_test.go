@@ -119,7 +119,7 @@ func TestGrowthCountsIncreasesOnly(t *testing.T) {
 	f := func(now, want float64) {
 		t.Helper()
 		v := vector(event.LoadedMapCacheHitCount, now)
-		op.delta(v, event.LoadedMapCacheHitCount)
+		op.delta(v, event.LoadedMapCacheHitCount, false)
 		wantNumber(t, "growth", v[event.LoadedMapCacheHitCount], want)
 	}
 	f(nan, nan)

@@ -13,13 +13,18 @@ func plausible(v float64) bool { return v >= 0 && v <= maxPlausible }
 // maxObjects bounds the operators and the sources kept for one query.
 const maxObjects = 1000
 
-// measure adds an executed batch.
+// measure adds an executed batch. One that was overtaken by a newer one is counted
+// and changes no level.
 func (x *Exporter) measure(q *query, u *event.Update) {
 	b := u.Event.Batch
 	if !q.ran || b.Run != q.run {
 		q.startRun(b)
 	}
-	q.newest, q.newestMs = b.ID, b.StartMs
+	q.past = u.OutOfOrder
+	defer func() { q.past = false }()
+	if !q.past {
+		q.newest, q.newestMs = b.ID, b.StartMs
+	}
 	q.known.observe(b)
 	q.batchMs = u.Origin.ReceivedMs
 	kind := defBatchesData
@@ -129,9 +134,7 @@ const otherPhase = "other"
 // measurePhases adds the phases that the catalog does not have, and the rest of
 // the trigger that no phase accounts for, so that phases add up to it.
 func (x *Exporter) measurePhases(q *query, b *event.Batch, v *event.Vector) {
-	for _, p := range q.phases {
-		q.put(p.last, absent)
-	}
+	q.clearPhases()
 	rest := v[event.DurationTriggerExecution]
 	for _, id := range x.plan.phases {
 		if v[id] == v[id] {
@@ -155,7 +158,9 @@ func (x *Exporter) measurePhases(q *query, b *event.Batch, v *event.Vector) {
 		}
 		p := x.phase(q, kv.Key)
 		q.addPhase(p.total, q.work(kv.Value))
-		q.addPhase(p.last, kv.Value)
+		if !q.past {
+			q.addPhase(p.last, kv.Value)
+		}
 	}
 	if rest == rest {
 		if unaccounted != unaccounted {
@@ -165,6 +170,16 @@ func (x *Exporter) measurePhases(q *query, b *event.Batch, v *event.Vector) {
 	}
 	x.count(q, q.base, defUnaccounted, unaccounted)
 	x.set(q, q.base, defLastUnaccounted, unaccounted)
+}
+
+// clearPhases takes the newest batch's times of unknown phases off the page.
+func (q *query) clearPhases() {
+	if q.past {
+		return
+	}
+	for _, p := range q.phases {
+		q.put(p.last, absent)
+	}
 }
 
 // put gives a value that has a place; a negative place is none.
@@ -246,7 +261,7 @@ func (x *Exporter) measureSources(q *query, b *event.Batch, v *event.Vector) {
 		told = told || s.Rows != event.Absent
 		x.measureSource(q, x.source(q, i), s)
 	}
-	for i := len(b.Sources); i < len(q.sources) && len(b.Sources) > 0; i++ {
+	for i := len(b.Sources); i < len(q.sources) && len(b.Sources) > 0 && !q.past; i++ {
 		x.clear(q, q.sources[i])
 	}
 	if told || v[event.NumInputRows] != v[event.NumInputRows] {

@@ -19,6 +19,9 @@ type quantileKey struct {
 // measureObserved shows the observed columns and the percentiles of the newest
 // batch; what it does not have goes.
 func (x *Exporter) measureObserved(q *query, b *event.Batch) {
+	if q.past {
+		return
+	}
 	for _, at := range q.observed {
 		q.next[at] = absent
 	}

@@ -20,15 +20,17 @@ func (x *Exporter) measureOperators(q *query, b *event.Batch, ms float64) {
 	if len(b.Operators) == 0 {
 		return
 	}
-	q.gen++
-	q.inferred = unknown
+	if !q.past {
+		q.gen++
+		q.inferred = unknown
+	}
 	for i := range b.Operators {
 		if e := x.operator(q, &b.Operators[i]); e != nil {
 			e.op.gen, e.lastMs = q.gen, q.batchMs
 			x.measureOperator(q, e, b, &b.Operators[i], ms)
 		}
 	}
-	if len(q.operators) == len(b.Operators) {
+	if q.past || len(q.operators) == len(b.Operators) {
 		return
 	}
 	for _, e := range q.operators {

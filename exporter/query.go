@@ -35,6 +35,7 @@ type query struct {
 	begun    bool   // the counters of a query whose start was seen are there
 	ran      bool   // a batch of the run was seen
 	quiet    bool   // the present update counts nothing
+	past     bool   // the present batch was overtaken by a newer one: levels stand
 	run      event.RunID
 	runFirst int64 // first batch id seen of the run
 	newest   int64 // id of the newest batch that was measured, and when it began
@@ -167,7 +168,7 @@ func (x *Exporter) room(q *query, weight int64) bool {
 
 // set gives a gauge its value; absent takes it off the page.
 func (x *Exporter) set(q *query, e *entity, d defID, v float64) {
-	if e.slots[d] <= 0 && v != v {
+	if e.slots[d] <= 0 && v != v || q.past {
 		return
 	}
 	if at, ok := x.slot(q, e, d); ok {
@@ -204,7 +205,7 @@ func (q *query) work(v float64) float64 {
 func (x *Exporter) put(q *query, e *entity, r *planned, v float64) {
 	at := e.slots[r.id]
 	switch {
-	case v != v && (at <= 0 || r.counter || r.keep):
+	case v != v && (at <= 0 || r.counter || r.keep), q.past && !r.counter:
 	case at <= 0:
 		x.putFirst(q, e, r, v)
 	case r.counter && q.next[at-1] == q.next[at-1]:

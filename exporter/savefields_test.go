@@ -126,7 +126,7 @@ func TestEveryFieldThatIsRememberedIsSaved(t *testing.T) {
 // Whoever adds a field to these types decides whether a restart has to keep it.
 func TestNoFieldIsUnaccountedFor(t *testing.T) {
 	for typ, fields := range map[reflect.Type]string{
-		reflect.TypeFor[query](): "owner id key gone identity base state retired retiredAtMs lastMs batchMs bornMs born gen begun ran quiet run runFirst newest newestMs known inferred " +
+		reflect.TypeFor[query](): "owner id key gone identity base state retired retiredAtMs lastMs batchMs bornMs born gen begun ran quiet past run runFirst newest newestMs known inferred " +
 			"info infoKey operators sources unknown phases observed quantiles next observations mu values hists refs histRefs free count",
 		reflect.TypeFor[entity]():   "labels slots lastMs op",
 		reflect.TypeFor[identity](): "id name application cluster extra",

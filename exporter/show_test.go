@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/stategauge/stategauge/event"
@@ -123,4 +124,56 @@ func TestAForgottenQueryIsGoneAtOnce(t *testing.T) {
 		x.Apply(s.executed(nil))
 		wantValue(t, x, "1", "batches_total", `"q"`, `kind="data"`)
 	}
+}
+
+// Batches may come out of order; what the page shows as newest must not go back.
+func TestABatchThatWasOvertakenIsCountedAndChangesNoLevel(t *testing.T) {
+	inOrder, overtaken := New(Options{}), New(Options{})
+	s := newStream("q")
+	var us []*event.Update
+	for i := range 4 {
+		us = append(us, s.executed(func(b *event.Batch) {
+			full(int64(i * 3))(b)
+			odd(1)(b)
+			b.Operators = b.Operators[:4-i%2]
+			b.Values[event.BatchDuration] = float64(1000 + i)
+			b.Operators[0].Values[event.NumRowsTotal] = float64(100 + i)
+		}))
+	}
+	for _, u := range us {
+		inOrder.Apply(u)
+	}
+	late := *us[2]
+	late.OutOfOrder = true
+	last := *us[3]
+	last.Origin.ReceivedMs, late.Origin.ReceivedMs = late.Origin.ReceivedMs, last.Origin.ReceivedMs
+	for _, u := range []*event.Update{us[0], us[1], &last} {
+		overtaken.Apply(u)
+	}
+	before := levels(t, overtaken)
+	overtaken.Apply(&late)
+	if diff := cmp.Diff(before, levels(t, overtaken)); diff != "" {
+		t.Errorf("levels changed: (-before +after)\n%s", diff)
+	}
+	a, b := monotone(t, inOrder), monotone(t, overtaken)
+	for name, v := range a {
+		// What may repeat an earlier batch is not counted where nothing can tell.
+		if b[name] != v && !strings.Contains(name, "uploaded") && !strings.Contains(name, "reused") && !strings.Contains(name, "zip") {
+			t.Errorf("%s is %g, in order %g", name, b[name], v)
+		}
+	}
+}
+
+// levels are the lines of gauges, those of the newest arrival left out.
+func levels(t *testing.T, x *Exporter) []string {
+	t.Helper()
+	var out []string
+	for line := range strings.SplitSeq(text(t, x), "\n") {
+		name, _, _ := strings.Cut(line, "{")
+		f := x.byName[name]
+		if f != nil && f.kind == gauge && !strings.Contains(name, "last_event") {
+			out = append(out, line)
+		}
+	}
+	return out
 }

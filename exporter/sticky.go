@@ -85,11 +85,32 @@ func (s *sticky) fixUpload(v *event.Vector, p *plan, mode tri, batch int64) {
 		s.pending = false
 		return
 	}
-	for _, id := range p.sticky {
+	zero(v, p.sticky)
+}
+
+// fixPast takes the figures out of a batch that was overtaken which may repeat an
+// earlier one: nothing tells, since what stood before it is not known any more.
+func fixPast(v *event.Vector, p *plan, mode tri) {
+	if mode == off {
+		return
+	}
+	zero(v, p.sticky)
+	if repeats40(v) {
+		zero(v, p.slow)
+	}
+}
+
+func zero(v *event.Vector, rows []event.MetricID) {
+	for _, id := range rows {
 		if v.Has(id) {
 			v[id] = 0
 		}
 	}
+}
+
+// repeats40 reports whether the keys are those of Spark 4.0, which repeats times.
+func repeats40(v *event.Vector) bool {
+	return v.Has(event.RocksDBNumInternalColFamiliesKeys) && !v.Has(event.RocksDBLoadLatency)
 }
 
 // compare notes whether the batch changed the figures that an upload always changes.
@@ -114,8 +135,7 @@ func (s *sticky) fixSlow(v *event.Vector, p *plan, mode tri, batch int64) {
 	s.slowSeen = true
 	slow := total(v, p.slow)
 	proven := slow > 0 && slow+total(v, []event.MetricID{event.RocksDBCommitFileSyncLatency}) > v[event.CommitTime]
-	spark40 := v.Has(event.RocksDBNumInternalColFamiliesKeys) && !v.Has(event.RocksDBLoadLatency)
-	if !proven && !spark40 {
+	if !proven && !repeats40(v) {
 		return
 	}
 	old := 0.0

@@ -9,6 +9,9 @@ import (
 // measureUnknown shows the keys of o that the catalog does not have, as gauges of
 // the newest batch. A time above limitMs is left out like any other.
 func (x *Exporter) measureUnknown(q *query, e *entity, o *event.Operator, limitMs float64) {
+	if q.past {
+		return
+	}
 	for _, at := range e.op.unknown {
 		q.next[at] = absent
 	}
