@@ -18,6 +18,13 @@
 // update or after it, never in between, and holds no lock that an update of an
 // existing series waits for.
 //
+// # Restarts
+//
+// SaveCounters and LoadCounters carry one query across a restart: its series in their
+// order, raw, by keys that outlive a version, and all that decides what the next batch
+// counts. A query loaded so renders the same bytes. Show takes in what was counted
+// already, or by another process; Forget ends a query that another process counts now.
+//
 // # Locks
 //
 // They are taken in this order: query.owner (one update or expiry at a time),

@@ -11,5 +11,12 @@
 // like startsAt, are this process' own: a Spark driver whose clock is wrong cannot
 // start an alert in the future.
 //
+// Across a restart, Snapshot and Restore keep what was told: an alert goes on under
+// the same labels and the same start, and a resolve that nobody heard is sent. The
+// daemon restores before it hands in anything, hands in what its rules find as ever,
+// and calls ResolveUnconfirmed once they have judged all that came before. Where
+// another process takes a query over, LetGo ends the sending here without a resolve;
+// there StartedAt, told from the events, gives the alert the start that it had.
+//
 // Notify only files alerts and never waits; Run owns all goroutines and stops them.
 package notify

@@ -62,6 +62,11 @@ func (n *Notifier) Notify(_ context.Context, alerts []rules.Alert) {
 			records = append(records, n.file(a, now))
 		}
 	}
+	n.pass(records, now)
+}
+
+// pass hands records to every sender. The caller holds mu.
+func (n *Notifier) pass(records []*record, now time.Time) {
 	for s := range n.senders {
 		s.put(records, now)
 		s.nudge()

@@ -41,7 +41,8 @@ func (s *sender) post(ctx context.Context, batch []*record) error {
 // exchange renders, sends and judges. The end of a lease is set here and not when the
 // alert was filed, so that waiting in a queue does not shorten it.
 func (s *sender) exchange(ctx context.Context, batch []*record) error {
-	body, err := payload(batch, s.leaseEnd(s.o.Now()))
+	now := s.o.Now()
+	body, err := payload(batch, now, s.leaseEnd(now))
 	if err != nil {
 		return &postError{reasonBadAlert, fmt.Errorf("rendering %d alerts: %w", len(batch), err)}
 	}

@@ -105,9 +105,14 @@ func (q *queue) settle(records []*record, next time.Time) {
 
 // expire forgets alerts that were resolved before the given time.
 func (q *queue) expire(before time.Time) {
+	q.dropWhere(func(r *record) bool { return !r.firing() && r.resolvedAt.Before(before) })
+}
+
+// dropWhere forgets the alerts that are picked.
+func (q *queue) dropWhere(picked func(*record) bool) {
 	for e := q.order.Front(); e != nil; {
 		next := e.Next()
-		if r := e.Value.(*item).record; !r.firing() && r.resolvedAt.Before(before) {
+		if picked(e.Value.(*item).record) {
 			q.drop(e)
 		}
 		e = next
@@ -116,13 +121,7 @@ func (q *queue) expire(before time.Time) {
 
 // lapse forgets firing alerts that had to be handed in again and were not.
 func (q *queue) lapse(now time.Time) {
-	for e := q.order.Front(); e != nil; {
-		next := e.Next()
-		if r := e.Value.(*item).record; r.firing() && !r.until.IsZero() && r.until.Before(now) {
-			q.drop(e)
-		}
-		e = next
-	}
+	q.dropWhere(func(r *record) bool { return r.firing() && !r.until.IsZero() && r.until.Before(now) })
 }
 
 // nextDue returns the earliest time at which something is due; false for never.

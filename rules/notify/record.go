@@ -31,6 +31,7 @@ type record struct {
 	startsAt     time.Time
 	resolvedAt   time.Time // zero while it fires
 	until        time.Time // zero, or when it lapses
+	restored     bool      // nobody has handed it in since a restart
 }
 
 // firing reports whether the alert still fires.
@@ -63,19 +64,23 @@ func (n *Notifier) newRecord(a *rules.Alert, labels map[string]string, key strin
 		r.startsAt, r.resolvedAt = n.startOf(a, now), time.Time{}
 		return r
 	}
-	r.resolvedAt = now
 	if prev == nil {
 		// Fired before this process knew it. A difference of event times is free of
 		// the sender's clock error.
 		lasted := time.Duration(max(a.ResolvedAtMs-a.FiringAtMs, 0)) * time.Millisecond
 		r.startsAt = now.Add(-lasted)
 	}
-	// An Alertmanager refuses an alert that ends before it starts, or as it starts:
-	// our own clock was set back, or it was over at once.
+	r.end(now)
+	return r
+}
+
+// end resolves the alert. An Alertmanager refuses one that ends before it starts, or
+// as it starts: our own clock was set back, or it was over at once.
+func (r *record) end(now time.Time) {
+	r.resolvedAt = now
 	if latest := now.Add(-time.Millisecond); r.startsAt.After(latest) {
 		r.startsAt = latest
 	}
-	return r
 }
 
 // startOf returns when an alert began to fire, in this process' time.
@@ -101,11 +106,24 @@ func (n *Notifier) labelsOf(a *rules.Alert) (labels map[string]string, key strin
 func texts(labels rules.Labels, limit int) map[string]string {
 	out := make(map[string]string, len(labels))
 	for _, l := range labels {
-		if v := cut(strings.ToValidUTF8(l.Value, "\uFFFD"), limit); v != "" {
-			out[legalName(l.Name)] = v
-		}
+		put(out, l.Name, l.Value, limit)
 	}
 	return out
+}
+
+// fit is texts for labels that are a map already.
+func fit(labels map[string]string, limit int) map[string]string {
+	out := make(map[string]string, len(labels))
+	for _, name := range sortedNames(labels) {
+		put(out, name, labels[name], limit)
+	}
+	return out
+}
+
+func put(to map[string]string, name, value string, limit int) {
+	if v := cut(strings.ToValidUTF8(value, "\uFFFD"), limit); v != "" {
+		to[legalName(name)] = v
+	}
 }
 
 // cut shortens s to limit bytes, marks that it did, and splits no character.

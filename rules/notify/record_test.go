@@ -30,7 +30,7 @@ func TestPayloadIsWhatTheAPITakes(t *testing.T) {
 	got, err := payload([]*record{
 		{labels: map[string]string{"alertname": "A"}, annotations: map[string]string{"summary": "s"}, startsAt: at, generatorURL: "http://g/1"},
 		{labels: map[string]string{"alertname": "B"}, annotations: map[string]string{}, startsAt: at, resolvedAt: at.Add(time.Minute)},
-	}, at.Add(4*time.Minute))
+	}, at.Add(time.Hour), at.Add(4*time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

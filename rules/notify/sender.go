@@ -44,6 +44,14 @@ func (s *sender) put(records []*record, now time.Time) {
 	s.showQueue()
 }
 
+// letGo forgets the alerts that are picked.
+func (s *sender) letGo(picked func(*record) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.dropWhere(picked)
+	s.showQueue()
+}
+
 // nudge wakes the loop.
 func (s *sender) nudge() {
 	select {
