@@ -23,6 +23,7 @@ type fakeCluster struct {
 	gen       *fakeGeneration
 
 	generations int32
+	onCommit    func(p partition, offset int64)
 
 	down, refused, commitErr error
 	fetchErr                 error
@@ -113,12 +114,14 @@ func (c *fakeCluster) truncate(p int32, first int64) {
 	})
 }
 
-// rebalance ends the present generation.
+// rebalance ends the present generation, if there is one.
 func (c *fakeCluster) rebalance() {
 	c.mu.Lock()
 	gen := c.gen
 	c.mu.Unlock()
-	gen.end()
+	if gen != nil {
+		gen.end()
+	}
 }
 
 func (c *fakeCluster) trouble() error {
@@ -265,6 +268,9 @@ func (g *fakeGeneration) commit(offsets map[partition]int64) error {
 		return err
 	}
 	for p, o := range offsets {
+		if g.c.onCommit != nil {
+			g.c.onCommit(p, o)
+		}
 		g.c.committed[p] = o
 	}
 	return nil

@@ -233,7 +233,7 @@ func (s *Source) hookRevoked(ctx context.Context, lost []collector.Assignment) {
 // and the hook follow the last worker, side by side: a broker that hangs must not
 // keep the daemon from letting go.
 func (s *Source) read(ctx context.Context, gen generation, workers []*worker, got []collector.Assignment) {
-	handling, stopHandling := afterGrace(ctx, drainTimeout)
+	handling, stopHandling := afterGrace(ctx, s.drain())
 	defer stopHandling()
 	c := s.committer(gen)
 	var reading, committing sync.WaitGroup

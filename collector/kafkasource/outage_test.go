@@ -193,32 +193,35 @@ func TestRevokedComesAtOnceThoughTheLastCommitHangs(t *testing.T) {
 }
 
 func TestHandlerThatHeedsItsContextEndsWithinTheGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newFakeCluster(1)
-		c.send(0, progress(1))
-		var revoked moments
-		r := fakeRig(t, c, func(o *Options) { o.Hooks.Revoked = revoked.hook })
-		var inside atomic.Int32
-		r.in.setGate(func(ctx context.Context, _ *collector.Step) error {
-			inside.Add(1)
-			defer inside.Add(-1)
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		r.start()
-		after(time.Second)
-		begin := time.Now()
-		c.rebalance()
-		after(drainTimeout)
-		if at := revoked.all(); len(at) != 1 || at[0].Sub(begin) != drainTimeout {
-			t.Errorf("revoked at %v, expected %v after the partitions were gone at %v", at, drainTimeout, begin)
-		}
-		if n := inside.Load(); n != 1 {
-			t.Errorf("%d steps are under way, expected the one of the next generation", n)
-		}
-		r.in.setGate(nil)
-		r.halt()
+	inBubble(t, "of three seconds", func(t *testing.T) { handlerInGrace(t, 30*time.Second, drainTimeout) })
+	inBubble(t, "of a third of a short session", func(t *testing.T) { handlerInGrace(t, 6*time.Second, 2*time.Second) })
+}
+
+func handlerInGrace(t *testing.T, session, grace time.Duration) {
+	c := newFakeCluster(1)
+	c.send(0, progress(1))
+	var revoked moments
+	r := fakeRig(t, c, func(o *Options) { o.Hooks.Revoked, o.Config.SessionTimeout = revoked.hook, session })
+	var inside atomic.Int32
+	r.in.setGate(func(ctx context.Context, _ *collector.Step) error {
+		inside.Add(1)
+		defer inside.Add(-1)
+		<-ctx.Done()
+		return ctx.Err()
 	})
+	r.start()
+	after(time.Second)
+	begin := time.Now()
+	c.rebalance()
+	after(grace)
+	if at := revoked.all(); len(at) != 1 || at[0].Sub(begin) != grace {
+		t.Errorf("revoked at %v, expected %v after the partitions were gone at %v", at, grace, begin)
+	}
+	if n := inside.Load(); n != 1 {
+		t.Errorf("%d steps are under way, expected the one of the next generation", n)
+	}
+	r.in.setGate(nil)
+	r.halt()
 }
 
 // TestBrokerStopsInTheMiddleOfAReplay does it with sockets and files.

@@ -16,8 +16,8 @@ import (
 // SourceName is the source label of collector.Metrics and of event.Origin.
 const SourceName = "kafka"
 
-// How long a stop may take: handlers get drainTimeout to finish, the hook gets
-// hookTimeout, and after cutTimeout every connection is closed, so that no broker
+// How long a stop may take: handlers get drainTimeout to finish, or a third of the
+// session timeout if that is less, the hook gets hookTimeout, and after cutTimeout every connection is closed, so that no broker
 // can hold the stop up. All of it stays below 10 s.
 const (
 	drainTimeout = 3 * time.Second
@@ -169,6 +169,10 @@ func (s *Source) Health() error {
 	_, err := s.faults.check()
 	return err
 }
+
+// drain is the grace of handlers. It leaves time to join again before the group
+// gives up on this member.
+func (s *Source) drain() time.Duration { return min(drainTimeout, s.cfg.SessionTimeout/3) }
 
 // setUp shows health as stategauge_source_up.
 func (s *Source) setUp() {

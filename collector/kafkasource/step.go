@@ -106,19 +106,23 @@ func (s *step) nothing() {
 	}
 }
 
-// take is the decoder's yield.
+// take is the decoder's yield. A full step is handed over when the next event comes:
+// only then is it known whether its last message was a whole one.
 func (s *step) take(index int, ev *event.Event, reject *collector.Reject) bool {
 	s.found = true
-	switch {
-	case reject != nil:
+	if reject != nil {
 		s.reject(reject)
-	case ev != nil:
-		s.add(index, ev)
 	}
-	if len(s.items) >= s.worker.source.cfg.BatchEvents {
-		s.stopped = !s.flush(s.msg.offset)
+	if ev == nil {
+		return true
 	}
-	return !s.stopped
+	if len(s.items) >= s.worker.source.cfg.BatchEvents && !s.flush(s.msg.offset) {
+		s.stopped = true
+		s.worker.source.opt.Pool.Release(ev)
+		return false
+	}
+	s.add(index, ev)
+	return true
 }
 
 func (s *step) add(index int, ev *event.Event) {
