@@ -21,6 +21,10 @@ const (
 // retire resolves the query's alerts and forgets it. Alerts that last keep the
 // query, unless another one took over its name.
 func (e *Engine) retire(q *queryState, u *event.Update, out []Verdict) []Verdict {
+	if u.Moved {
+		e.letMove(q)
+		return out
+	}
 	at := eventMs(u)
 	if u.Successor != "" {
 		e.bequeath(q, u.Successor)
