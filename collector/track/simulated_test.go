@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -156,25 +155,13 @@ func step(t *testing.T, lanes []*lane, steps *int, seen map[string]bool, do func
 	want := do(lanes[0])
 	note(seen, want)
 	for _, l := range lanes[1:] {
-		if got := do(l); !slices.EqualFunc(want, got, alike) {
+		if got := do(l); !slices.EqualFunc(want, got, track.Alike) {
 			t.Fatalf("step %d, restored after each %d: (-never +restored)\n%s", *steps, l.every, cmp.Diff(want, got, cmpopts.EquateNaNs()))
 		}
 		if *steps%l.every == 0 {
 			l.restart(t)
 		}
 	}
-}
-
-// alike compares what a tracker says; the figures of a batch are not its own.
-func alike(a, b event.Update) bool {
-	if a.Event.Kind != b.Event.Kind || a.Event.Query != b.Event.Query || a.Event.Run != b.Event.Run || a.Event.AtMs != b.Event.AtMs {
-		return false
-	}
-	a.Event, b.Event = nil, nil
-	if math.IsNaN(a.IntervalMs) && math.IsNaN(b.IntervalMs) {
-		a.IntervalMs, b.IntervalMs = 0, 0
-	}
-	return a == b
 }
 
 func note(seen map[string]bool, us []event.Update) {

@@ -211,12 +211,24 @@ func (s *shadows) do(t *testing.T, what string, do func(tr *Tracker) []event.Upd
 	t.Helper()
 	want := do(s.tr)
 	for _, o := range s.all {
-		if diff := cmp.Diff(want, do(o.tr), cmpopts.EquateNaNs()); diff != "" {
-			t.Fatalf("%s: restored after each %d steps, (-never +restored)\n%s", what, o.every, diff)
+		if got := do(o.tr); !slices.EqualFunc(want, got, alike) {
+			t.Fatalf("%s: restored after each %d steps, (-never +restored)\n%s", what, o.every, cmp.Diff(want, got, cmpopts.EquateNaNs()))
 		}
 		o.after(t)
 	}
 	return want
+}
+
+// alike compares what a tracker says; the figures of a batch are not its own.
+func alike(a, b event.Update) bool {
+	if a.Event.Kind != b.Event.Kind || a.Event.Query != b.Event.Query || a.Event.Run != b.Event.Run || a.Event.AtMs != b.Event.AtMs {
+		return false
+	}
+	a.Event, b.Event = nil, nil
+	if math.IsNaN(a.IntervalMs) && math.IsNaN(b.IntervalMs) {
+		a.IntervalMs, b.IntervalMs = 0, 0
+	}
+	return a == b
 }
 
 func TestRestoredTrackersJudgeTheStreamsAsBefore(t *testing.T) {
