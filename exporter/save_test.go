@@ -393,35 +393,66 @@ func FuzzLoadCounters(f *testing.F) {
 	})
 }
 
-// BenchmarkSaveAndLoadCounters measures saving and loading a query of one operator
-// and one of three, every RocksDB figure there.
-func BenchmarkSaveAndLoadCounters(b *testing.B) {
+// savedQuery is an exporter with one query that has every RocksDB figure.
+func savedQuery(operators int) (*Exporter, event.QueryID) {
+	x := New(Options{})
+	s := newStream("6b2b7a0e-58e4-4b3c-9d5c-000000000001")
+	for i := range int64(200) {
+		x.Apply(s.executed(func(b *event.Batch) {
+			full(i * 7)(b)
+			b.Operators = b.Operators[:operators]
+			b.Values[event.BatchDuration] = float64(1000 + i*i%977)
+		}))
+	}
+	return x, s.ref.ID
+}
+
+// BenchmarkSaveCountersVersusProtobufPage measures saving a query against rendering
+// its series as a page, which holds less: no state, and no way back.
+func BenchmarkSaveCountersVersusProtobufPage(b *testing.B) {
 	for _, operators := range []int{1, 3} {
-		x := New(Options{})
-		s := newStream("6b2b7a0e-58e4-4b3c-9d5c-000000000001")
-		for i := range int64(200) {
-			x.Apply(s.executed(func(bt *event.Batch) {
-				full(i * 7)(bt)
-				bt.Operators = bt.Operators[:operators]
-				bt.Values[event.BatchDuration] = float64(1000 + i*i%977)
-			}))
-		}
-		saved := x.SaveCounters(s.ref.ID, nil)
-		b.Run(fmt.Sprintf("save/operators=%d", operators), func(b *testing.B) {
-			b.ReportAllocs()
+		b.Run(fmt.Sprintf("operators=%d", operators), func(b *testing.B) {
+			x, id := savedQuery(operators)
 			var buf []byte
+			var rendered countingWriter
+			var ours, theirs time.Duration
 			for b.Loop() {
-				buf = x.SaveCounters(s.ref.ID, buf[:0])
+				from := time.Now()
+				buf = x.SaveCounters(id, buf[:0])
+				ours += time.Since(from)
+				from, rendered = time.Now(), 0
+				if err := x.Write(&rendered, expfmt.FmtProtoDelim); err != nil {
+					b.Fatal(err)
+				}
+				theirs += time.Since(from)
 			}
 			b.ReportMetric(float64(len(buf)), "B/query")
+			b.ReportMetric(float64(rendered)/float64(len(buf)), "x_peer_bytes")
+			b.ReportMetric(float64(ours.Nanoseconds())/float64(b.N), "ns/query")
+			b.ReportMetric(float64(theirs)/float64(ours), "x_peer")
 		})
-		b.Run(fmt.Sprintf("load/operators=%d", operators), func(b *testing.B) {
-			y := New(Options{})
+	}
+}
+
+// countingWriter counts what is written.
+type countingWriter int
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	*w += countingWriter(len(p))
+	return len(p), nil
+}
+
+// BenchmarkLoadCounters measures loading a query.
+func BenchmarkLoadCounters(b *testing.B) {
+	for _, operators := range []int{1, 3} {
+		b.Run(fmt.Sprintf("operators=%d", operators), func(b *testing.B) {
+			x, id := savedQuery(operators)
+			saved, y := x.SaveCounters(id, nil), New(Options{})
 			for b.Loop() {
 				if err := y.LoadCounters(saved); err != nil {
 					b.Fatal(err)
 				}
-				y.Forget(s.ref.ID)
+				y.Forget(id)
 			}
 		})
 	}

@@ -77,52 +77,43 @@ func (o *savedOperator) visit(c *saver, p *plan) {
 
 // visitPrev carries the figures that only grow, by their ids.
 func (s *operatorState) visitPrev(c *saver) {
-	if !c.writing {
-		for id, v := range readRows(c, nil) {
-			if s.prev == nil {
-				s.prev = &event.Vector{}
-				s.prev.Clear()
-			}
-			s.prev[id] = v
-		}
-		return
-	}
-	rows := map[event.MetricID]float64{}
+	v := &event.Vector{}
+	v.Clear()
 	if s.prev != nil {
-		for id, v := range s.prev {
-			if v == v {
-				rows[event.MetricID(id)] = v
-			}
-		}
+		v = s.prev
 	}
-	readRows(c, rows)
+	if n := visitRows(c, v); n > 0 {
+		s.prev = v
+	}
 }
 
-// readRows carries figures by the ids of their rows, in the order of the catalog.
-// Rows that this program does not have are left out.
-func readRows(c *saver, rows map[event.MetricID]float64) map[event.MetricID]float64 {
-	n := len(rows)
-	c.length(&n, event.NumMetrics*2)
-	if c.writing {
-		for id := range event.MetricID(event.NumMetrics) {
-			if v, ok := rows[id]; ok {
-				at := uint64(id)
-				c.uint(&at)
-				c.number(&v)
+// visitRows carries the figures that v has by the ids of their rows, and returns how
+// many there are. Rows that this program does not have are left out.
+func visitRows(c *saver, v *event.Vector) int {
+	n := 0
+	for _, x := range v {
+		if x == x {
+			n++
+		}
+	}
+	if c.length(&n, 2*event.NumMetrics); c.writing {
+		for i, x := range v {
+			if id := uint64(i); x == x {
+				c.uint(&id)
+				c.number(&x)
 			}
 		}
-		return rows
+		return n
 	}
-	rows = make(map[event.MetricID]float64, n)
 	for range n {
 		var id uint64
-		var v float64
+		var x float64
 		c.uint(&id)
-		if c.number(&v); id < event.NumMetrics {
-			rows[event.MetricID(id)] = v
+		if c.number(&x); id < event.NumMetrics {
+			v[id] = x
 		}
 	}
-	return rows
+	return n
 }
 
 func (s *sticky) visit(c *saver, p *plan) {
@@ -141,20 +132,19 @@ func visitRepeated(c *saver, vals *[maxSticky]float64, rows []event.MetricID, se
 	if !seen {
 		return
 	}
-	have := map[event.MetricID]float64{}
-	if c.writing {
-		for i, id := range rows {
+	var have event.Vector
+	have.Clear()
+	for i, id := range rows {
+		if c.writing {
 			have[id] = vals[i]
 		}
 	}
-	have = readRows(c, have)
-	if c.writing {
+	if visitRows(c, &have); c.writing {
 		return
 	}
 	for i, id := range rows {
-		vals[i] = -1
-		if v, ok := have[id]; ok {
-			vals[i] = v
+		if vals[i] = -1; have.Has(id) {
+			vals[i] = have[id]
 		}
 	}
 }
