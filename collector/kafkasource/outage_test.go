@@ -154,6 +154,39 @@ func TestALogThatIsReplacedDuringAReplayIsNews(t *testing.T) {
 	})
 }
 
+// A log can lose its end when its leader is lost: then the live offset is never
+// reached by what was there, and what comes is news.
+func TestALogThatLosesItsEndDuringAReplayEndsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFakeCluster(1)
+		c.batch = 10
+		c.sendBatches(0, 0, 100)
+		c.commitBefore(0, 90)
+		r := fakeRig(t, c, startAt(0, 90))
+		r.in.setGate(busyBeyond(30))
+		r.start()
+		after(10 * time.Second)
+		c.change(func() { l := c.logs[topicEvents][0]; l.values, l.times = l.values[:80], l.times[:80] })
+		r.in.setGate(nil)
+		after(time.Minute)
+		if !r.src.Progress().CaughtUp() || r.gaps(gapRecreated) != 1 {
+			t.Errorf("progress %+v, %v gaps", r.src.Progress(), r.gaps(gapRecreated))
+		}
+		c.sendBatches(0, 200, 205)
+		after(time.Minute)
+		if history, news := r.in.replayed(); history != 80 || news != 5 {
+			t.Errorf("%d events as history and %d as news, expected 80 and 5", history, news)
+		}
+		if told := c.committedOffset(0); told != 85 {
+			t.Errorf("the group has offset %d, expected 85", told)
+		}
+		if n := valueOf(r.metrics.Restarts.WithLabelValues(topicEvents)); n != 0 {
+			t.Errorf("%v readers counted as failed", n)
+		}
+		r.halt()
+	})
+}
+
 // moments is a hook that remembers when it was called.
 type moments struct {
 	mu sync.Mutex

@@ -59,6 +59,19 @@ func (w *worker) followReplay(offset int64) {
 	}
 }
 
+// doubt looks anew where a replay gets no messages any more: a log that has lost its
+// end may never reach the live offset, and what is written to it is news.
+func (w *worker) doubt(messages int) {
+	if !w.replaying || messages > 0 {
+		w.idle = 0
+		return
+	}
+	if w.idle++; w.idle > patience {
+		w.idle = 0
+		w.dropReader()
+	}
+}
+
 // endReplay makes everything from here on news.
 func (w *worker) endReplay() {
 	w.leaveReplay(false)

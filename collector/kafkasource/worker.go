@@ -32,6 +32,7 @@ type worker struct {
 	outOfRange, vanished bool // what the broker said when the last reader failed
 	failures             backoff
 	broken               int // failures in a row because of a batch that cannot be read
+	idle                 int // fetches in a row without a message, in a replay
 
 	live    atomic.Int64 // first offset that is news; event.Absent where all is, or nothing is left before it
 	reached atomic.Int64 // next offset to be handled; event.Absent before it is known
@@ -86,6 +87,7 @@ func (w *worker) turn(ctx, handling context.Context) error {
 		return ctx.Err()
 	}
 	w.showLag()
+	w.doubt(len(msgs))
 	clear(msgs) // let the values go before the next wait
 	w.buf = msgs
 	return nil
@@ -201,6 +203,8 @@ func (w *worker) settle(at place) int64 {
 		pos = w.first(at)
 	case w.vanished && at.last < w.end.Load(), w.outOfRange && pos > at.last:
 		pos = w.anew(at, pos)
+	case w.live.Load() > at.last: // the log has lost its end, and news with it
+		pos = w.anew(place{first: pos}, w.live.Load())
 	}
 	if pos < at.first {
 		if from := max(pos, w.news); from < at.first {
