@@ -1,8 +1,10 @@
 package history
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -66,6 +68,7 @@ type diary struct {
 	acked atomic.Uint64 // newest step that was acknowledged
 	tried atomic.Uint64 // newest step that was handed over
 	sized int           // bytes of filling in every record
+	noise bool          // the filling cannot be compressed
 }
 
 // goOn makes the diary continue behind a step that is known to be there.
@@ -85,6 +88,18 @@ func (d *diary) group() (steps []*Step) {
 	return steps
 }
 
+func (d *diary) filling(n uint64) []byte {
+	if !d.noise {
+		return bytes.Repeat([]byte{'x'}, d.sized)
+	}
+	b := make([]byte, d.sized)
+	noise := rand.New(rand.NewPCG(n, 0))
+	for i := range b {
+		b[i] = byte(noise.Uint32())
+	}
+	return b
+}
+
 func (d *diary) commit() error {
 	steps := d.group()
 	newest := steps[len(steps)-1].Seq
@@ -100,7 +115,7 @@ func (d *diary) commit() error {
 // all name it.
 func (d *diary) stepOf(n uint64) *Step {
 	r := batchOf("a", int(n))
-	r.Body = fmt.Appendf(r.Body, " %s", strings.Repeat("x", d.sized))
+	r.Body = fmt.Appendf(r.Body, " %s", d.filling(n))
 	late := batchOf("b", -int(n)*100)
 	return &Step{
 		Seq: n, Records: []Record{r, late},

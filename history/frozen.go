@@ -70,12 +70,9 @@ func manifestOf(fs vfs.FS, dir string) (manifest, error) {
 		return manifest{}, err
 	}
 	if !desc.Exists {
-		return manifest{}, damage(errors.New("manifest is missing"))
+		return manifest{}, errors.New("manifest is missing")
 	}
 	info, err := fs.Stat(desc.ManifestFilename)
-	if errors.Is(err, iofs.ErrNotExist) {
-		return manifest{}, damage(err)
-	}
 	if err != nil {
 		return manifest{}, err
 	}
@@ -171,19 +168,12 @@ func (heldFile) Close() error { return nil }
 
 // openFrozen opens the history to read, as it is now.
 func (s *Store) openFrozen() error {
-	found, err := s.place.exists(dataName)
-	if err != nil {
-		return err
-	}
-	if !found {
-		return fmt.Errorf("no history here: %w", iofs.ErrNotExist)
-	}
-	if err := s.place.admit(); err != nil {
+	if err := s.place.present(); err != nil {
 		return err
 	}
 	f, err := freeze(s.o.FS, s.place.data())
 	if err != nil {
-		return err
+		return damage(err)
 	}
 	if err := s.start(f); err != nil {
 		f.close()

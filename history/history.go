@@ -68,7 +68,8 @@ type Options struct {
 	Metrics  *Metrics         // nil: counted nowhere
 	Now      func() time.Time // for metrics alone; default time.Now
 
-	memtableBytes int64 // 0: the engine's own; tests make it small
+	memtableBytes int64                 // 0: the engine's own; tests make it small
+	known         map[uint64]conversion // nil: conversions; tests have their own
 }
 
 func (o Options) withDefaults() Options {

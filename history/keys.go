@@ -181,3 +181,14 @@ func parseHourKey(rest []byte) (startMs int64, query []byte, err error) {
 	}
 	return int64(binary.BigEndian.Uint32(rest)) * hourMs, rest[4:], nil
 }
+
+func cutText(b []byte) (text, rest []byte, err error) {
+	if len(b) < 2 {
+		return nil, nil, errKey
+	}
+	n := int(binary.BigEndian.Uint16(b))
+	if len(b) < 2+n {
+		return nil, nil, errKey
+	}
+	return b[2 : 2+n], b[2+n:], nil
+}

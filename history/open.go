@@ -22,25 +22,37 @@ func lockError(err error) error {
 	return fmt.Errorf("%w: %w", ErrInUse, err)
 }
 
-// openEngine opens a database that admit has let through, and checks that its
-// contents are of the present format.
+// openEngine opens a database that admit has let through.
 func openEngine(fs vfs.FS, dir string, o Options) (*engine.Engine, error) {
 	eng, err := engine.Open(o.engine(fs, dir))
+	return eng, damage(err)
+}
+
+// openPresent is openEngine for contents of the present format.
+func openPresent(fs vfs.FS, dir string, o Options) (*engine.Engine, error) {
+	eng, err := openEngine(fs, dir, o)
 	if err != nil {
-		if diskError(err) {
-			return nil, err
-		}
-		return nil, damage(err)
+		return nil, err
 	}
 	version, err := readVersion(eng)
-	if err == nil && version != formatVersion {
-		err = fmt.Errorf("%w: format %d, this one knows %d", ErrNewer, version, formatVersion)
+	if err == nil {
+		err = admitVersion(version)
+	}
+	if err == nil && version < formatVersion {
+		err = fmt.Errorf("format %d is older than %d: the daemon converts it when it starts", version, formatVersion)
 	}
 	if err != nil {
 		_ = eng.Close()
 		return nil, err
 	}
 	return eng, nil
+}
+
+func admitVersion(version uint64) error {
+	if version > formatVersion {
+		return fmt.Errorf("%w: format %d, this one knows %d", ErrNewer, version, formatVersion)
+	}
+	return nil
 }
 
 func (o Options) engine(fs vfs.FS, dir string) engine.Options {
@@ -51,13 +63,16 @@ func (o Options) engine(fs vfs.FS, dir string) engine.Options {
 }
 
 // diskError tells a disk that refuses from contents that are broken. A file that
-// is missing is damage.
+// is missing is damage, and so is what Pebble finds to be, whoever meets it.
 func diskError(err error) bool {
+	if pebble.IsCorruptionError(err) {
+		return false
+	}
 	var number syscall.Errno
 	if errors.As(err, &number) {
-		return !errors.Is(err, iofs.ErrNotExist)
+		return number != syscall.ENOENT
 	}
-	return errors.Is(err, engine.ErrFailed) || errors.Is(err, iofs.ErrPermission)
+	return errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrClosed) || errors.Is(err, iofs.ErrPermission)
 }
 
 func readVersion(eng *engine.Engine) (uint64, error) {
@@ -77,56 +92,6 @@ func readVersion(eng *engine.Engine) (uint64, error) {
 	}
 	return version, nil
 }
-
-// builder fills a new database beside the one in place.
-type builder struct {
-	place place
-	eng   *engine.Engine
-}
-
-// build begins a new database of the present format.
-func (p place) build(o Options) (*builder, error) {
-	if err := p.fs.RemoveAll(p.path(makingName)); err != nil {
-		return nil, err
-	}
-	o.ReadOnly = false
-	eng, err := engine.Open(o.engine(p.fs, p.path(makingName)))
-	if err != nil {
-		return nil, err
-	}
-	b := &builder{p, eng}
-	if err := b.apply(func(b *pebble.Batch) error {
-		return b.Set(metaKey(metaFormat), appendUint(nil, formatVersion), nil)
-	}); err != nil {
-		b.abandon()
-		return nil, err
-	}
-	return b, nil
-}
-
-// apply writes a batch. Nothing is durable before finish.
-func (b *builder) apply(fill func(b *pebble.Batch) error) error {
-	batch := b.eng.NewBatch()
-	if err := fill(batch); err != nil {
-		return err
-	}
-	return b.eng.Do(func(db *pebble.DB, _ *inside) error { return db.Apply(batch, pebble.NoSync) })
-}
-
-// finish makes the database durable under the name of one that is ready.
-func (b *builder) finish() error {
-	if err := b.eng.Do(func(db *pebble.DB, _ *inside) error { return db.Flush() }); err != nil {
-		b.abandon()
-		return err
-	}
-	if err := b.eng.Close(); err != nil {
-		return err
-	}
-	return b.place.rename(makingName, readyName)
-}
-
-// abandon leaves the files for the next opening to remove.
-func (b *builder) abandon() { _ = b.eng.Close() }
 
 // Reopen opens the history anew after its disk has failed. It returns an error,
 // and can be called again, while the disk does not take writes. NextSeq then

@@ -105,7 +105,17 @@ func (p place) prepare(o Options) error {
 	if !found {
 		return p.create(o)
 	}
-	return p.admit()
+	if err := p.admit(); err != nil {
+		return err
+	}
+	version, err := p.inspect(o)
+	if err == nil {
+		err = admitVersion(version)
+	}
+	if err != nil || version == formatVersion {
+		return err
+	}
+	return p.convert(o, version)
 }
 
 // tidy ends what a crash has interrupted and refuses what is not ours.
@@ -171,10 +181,32 @@ func (p place) admit() error {
 	return nil
 }
 
-// damage names the way out of a broken database.
-func damage(err error) error {
-	if errors.Is(err, ErrDamaged) || errors.Is(err, engine.ErrFailed) {
+// present is admit for a history that has to be there.
+func (p place) present() error {
+	found, err := p.exists(dataName)
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %w; `stategauge history repair --storage.path=DIR` salvages what can be read", ErrDamaged, err)
+	if !found {
+		return fmt.Errorf("no history here: %w", iofs.ErrNotExist)
+	}
+	return p.admit()
 }
+
+// damage names the way out of a broken database. What a failing disk says is no
+// damage.
+func damage(err error) error {
+	if err == nil || errors.Is(err, ErrDamaged) || errors.Is(err, errMoved) || diskError(err) {
+		return err
+	}
+	return damagedError{err}
+}
+
+// damagedError says what is broken, and what to do about it.
+type damagedError struct{ cause error }
+
+func (e damagedError) Error() string {
+	return fmt.Sprintf("%v: %v; `stategauge history repair --storage.path=DIR` salvages what can be read", ErrDamaged, e.cause)
+}
+
+func (e damagedError) Unwrap() []error { return []error{ErrDamaged, e.cause} }

@@ -71,7 +71,7 @@ func (s *Store) open() (err error) {
 
 // start opens the database and reads what is kept in memory.
 func (s *Store) start(fs vfs.FS) error {
-	eng, err := openEngine(fs, s.place.data(), s.o)
+	eng, err := openPresent(fs, s.place.data(), s.o)
 	if err != nil {
 		return err
 	}

@@ -88,8 +88,15 @@ func (g guard) Unwrap() vfs.FS { return g.FS }
 // opened on it one after the other.
 func (guard) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
-// Create implements vfs.FS.
+// Create implements vfs.FS. A marker names the manifest in force, and Pebble makes
+// both durable at once; a power cut can then keep the name without the file. So
+// what lies in the directory is made durable before a marker is.
 func (g guard) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(g.FS.PathBase(name), "marker.") {
+		if err := g.syncDir(g.FS.PathDir(name)); err != nil {
+			return nil, err
+		}
+	}
 	return g.open(name, func() (vfs.File, error) { return g.FS.Create(name, c) })
 }
 
@@ -101,6 +108,14 @@ func (g guard) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.O
 // ReuseForWrite implements vfs.FS.
 func (g guard) ReuseForWrite(from, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	return g.open(name, func() (vfs.File, error) { return g.FS.ReuseForWrite(from, name, c) })
+}
+
+func (g guard) syncDir(name string) error {
+	dir, err := g.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func (g guard) open(name string, open func() (vfs.File, error)) (vfs.File, error) {
