@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
@@ -26,6 +27,8 @@ type scoreCommand struct {
 	sizes            []float64
 	healthy          int64
 	tradeOff         int64
+	within           time.Duration
+	beside           string
 	cache            string
 	fresh, quiet     bool
 	output           string
@@ -40,6 +43,8 @@ func newScore(root *kingpin.Application) command {
 	c.Flag("batches", "Batches of each query; 0 for the scenario's own number.").Default("0").Int64Var(&c.batches)
 	c.Flag("size", "Size of the faults; repeatable. Without one, 1.2, 1.5 and 3.").Float64ListVar(&c.sizes)
 	c.Flag("healthy", "Healthy batches to make and judge at triggers of a minute and of 15 minutes, and six times as many at 10 seconds; 0 for none.").Default("60000").Int64Var(&c.healthy)
+	c.Flag("within", "Time for healthy batches; what was not reached by then is left out, and the report says so. 0 for no limit.").DurationVar(&c.within)
+	c.Flag("beside", "Report (JSON) of the seeds that rules were tuned on, to be shown beside.").StringVar(&c.beside)
 	c.Flag("recorded", "File or folder with events of healthy queries, to make healthy batches of beside the scenarios'; repeatable.").StringsVar(&c.recorded)
 	c.Flag("trade-off", "Healthy batches for each point of the trade-off between thresholds and holds; 0 for no curve.").Default("0").Int64Var(&c.tradeOff)
 	c.Flag("cache", "Folder that streams of scenarios are kept in; in the user's cache folder if none is given.").StringVar(&c.cache)
@@ -53,7 +58,7 @@ func (c *scoreCommand) name() string { return c.FullCommand() }
 
 func (c *scoreCommand) run(s streams) error {
 	o := score.Options{
-		Seeds: c.seeds, FirstSeed: c.firstSeed, Batches: c.batches, Sizes: c.sizes, TradeOff: c.tradeOff, Fresh: c.fresh, CacheDir: c.cache, Recorded: c.recorded,
+		Seeds: c.seeds, FirstSeed: c.firstSeed, Batches: c.batches, Sizes: c.sizes, TradeOff: c.tradeOff, Within: c.within, Fresh: c.fresh, CacheDir: c.cache, Recorded: c.recorded,
 	}
 	var err error
 	if o.Rules, err = app.RuleSources(c.rules); err != nil {
@@ -61,6 +66,11 @@ func (c *scoreCommand) run(s streams) error {
 	}
 	if o.Scenarios, err = c.load(); err != nil {
 		return err
+	}
+	if c.beside != "" {
+		if o.Beside, err = readReport(c.beside); err != nil {
+			return err
+		}
 	}
 	if o.CacheDir == "" {
 		dir, err := os.UserCacheDir()
@@ -87,6 +97,19 @@ func (c *scoreCommand) run(s streams) error {
 		return r.WriteJSON(s.out)
 	}
 	return r.WriteText(s.out)
+}
+
+// readReport reads what --output=json wrote.
+func readReport(file string) (*score.Report, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("report to show beside: %w", err)
+	}
+	r := &score.Report{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("report to show beside, %s: %w", file, err)
+	}
+	return r, nil
 }
 
 // load reads the scenarios.

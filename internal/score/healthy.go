@@ -22,10 +22,10 @@ const (
 	peerShare    = 8      // one world in so many is judged by the peers too: they cost more
 )
 
-// healthy makes and judges the batches of one run.
-func (o *Options) healthy(ctx context.Context, pack *rules.Pack, h HealthyRun, sources []*donor) (Exposure, error) {
+// healthy makes and judges the batches of one run, within some time unless that is 0.
+func (o *Options) healthy(ctx context.Context, pack *rules.Pack, h HealthyRun, sources []*donor, within time.Duration) (Exposure, error) {
 	every := h.Every.Milliseconds()
-	out := Exposure{Source: "made", Trigger: h.Every.String(), By: map[string]int{}, Rules: map[string]int{}}
+	out := Exposure{Source: "made", Trigger: h.Every.String(), Asked: h.Batches, By: map[string]int{}, Rules: map[string]int{}}
 	var fit []*donor
 	for _, d := range sources {
 		if d.fits(every) {
@@ -39,12 +39,17 @@ func (o *Options) healthy(ctx context.Context, pack *rules.Pack, h HealthyRun, s
 	worlds := int((h.Batches + worldQueries*each1 - 1) / (worldQueries * each1))
 	began := time.Now()
 	var mu sync.Mutex
-	err := each(ctx, o.Parallel, worlds, func(i int) error {
+	limited, stop := ctx, context.CancelFunc(func() {})
+	if within > 0 {
+		limited, stop = context.WithTimeout(ctx, within)
+	}
+	defer stop()
+	err := each(limited, o.Parallel, worlds, func(i int) error {
 		w := newWorld(pack, fit, every, o.FirstSeed, uint64(i))
 		if i%peerShare == 0 {
 			w.peers = newPeers()
 		}
-		w.run(ctx, each1)
+		w.run(limited, each1)
 		mu.Lock()
 		defer mu.Unlock()
 		out.take(w)
@@ -52,6 +57,9 @@ func (o *Options) healthy(ctx context.Context, pack *rules.Pack, h HealthyRun, s
 		return ctx.Err()
 	})
 	out.Seconds = time.Since(began).Seconds()
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = nil // what there was time for
+	}
 	return out, err
 }
 

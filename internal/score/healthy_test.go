@@ -1,12 +1,15 @@
 package score
 
 import (
+	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/rules"
@@ -107,7 +110,7 @@ groups:
 func TestWhatFiresOnHealthyQueriesIsCounted(t *testing.T) {
 	o := Options{FirstSeed: 5}.withDefaults()
 	pack := packOf(t, trigger1)
-	e, err := o.healthy(t.Context(), pack, HealthyRun{60e9, 1200}, []*donor{donorForTest(t)})
+	e, err := o.healthy(t.Context(), pack, HealthyRun{60e9, 1200}, []*donor{donorForTest(t)}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +119,36 @@ func TestWhatFiresOnHealthyQueriesIsCounted(t *testing.T) {
 	}
 	if len(e.Peers) != len(peerNames) || e.PeerDays <= 0 {
 		t.Errorf("peers %v over %v days", e.Peers, e.PeerDays)
+	}
+}
+
+func TestWhatThereIsNoTimeForIsLeftOut(t *testing.T) {
+	o := Options{FirstSeed: 5}.withDefaults()
+	pack, donors := packOf(t, trigger1), []*donor{donorForTest(t)}
+	e, err := o.healthy(t.Context(), pack, HealthyRun{60e9, 1e12}, donors, 20*time.Millisecond)
+	if err != nil || e.Batches >= 1e12 || e.Asked != 1e12 {
+		t.Errorf("%d of %d batches, error %v", e.Batches, e.Asked, err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := o.healthy(ctx, pack, HealthyRun{60e9, 1200}, donors, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTheTimeIsSharedByTheRunsThatAreLeft(t *testing.T) {
+	o := Options{Within: time.Hour}
+	for _, c := range []struct {
+		left  int
+		spent time.Duration
+		want  time.Duration
+	}{{3, 0, 20 * time.Minute}, {2, 10 * time.Minute, 25 * time.Minute}, {1, 40 * time.Minute, 20 * time.Minute}, {1, 2 * time.Hour, time.Millisecond}} {
+		if got := o.share(c.left, c.spent); got != c.want {
+			t.Errorf("%d left after %v: %v, want %v", c.left, c.spent, got, c.want)
+		}
+	}
+	if (&Options{}).share(3, time.Hour) != 0 {
+		t.Error("a limit where none was set")
 	}
 }
 

@@ -27,6 +27,8 @@ type Report struct {
 	Healthy   []Exposure    `json:"healthy"`
 	Peers     []PeerRow     `json:"peers"`
 	TradeOff  []TradeOffRow `json:"trade_off,omitempty"`
+	// Beside is the score on the seeds that rules were tuned on.
+	Beside *Report `json:"beside,omitempty"`
 }
 
 // ScenarioRow is one scenario at one size, over all seeds.
@@ -74,6 +76,7 @@ type DelayRow struct {
 type Exposure struct {
 	Source    string         `json:"source"` // scenarios or made
 	Trigger   string         `json:"trigger"`
+	Asked     int64          `json:"asked,omitempty"` // batches that were asked for, where time may have cut them short
 	Batches   int64          `json:"batches"`
 	QueryDays float64        `json:"query_days"`
 	By        map[string]int `json:"by_severity"`

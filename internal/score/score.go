@@ -35,6 +35,12 @@ type Options struct {
 	Sizes     []float64 // of the faults; default 1.2, 1.5 and 3
 	// Healthy is how many healthy batches are made and judged for each trigger.
 	Healthy []HealthyRun
+	// Within is how long making and judging healthy batches may take, all in all; what was
+	// not reached by then is left out, and the report says how much was. 0: no limit.
+	Within time.Duration
+	// Beside is the score on another family of seeds, the one that rules were tuned on, to
+	// be shown beside; nil: none.
+	Beside *Report
 	// Recorded are files and folders with events of healthy queries that the simulator
 	// did not make; healthy batches are made of them too.
 	Recorded []string
@@ -75,7 +81,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
-	r := &Report{Rules: pack.Len(), Seeds: o.Seeds, FirstSeed: o.FirstSeed, Batches: o.Batches}
+	r := &Report{Rules: pack.Len(), Seeds: o.Seeds, FirstSeed: o.FirstSeed, Batches: o.Batches, Beside: o.Beside}
 	began := time.Now()
 	plays, err := o.plays(ctx, pack)
 	r.addPlays(plays)
@@ -88,8 +94,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	sources := append(donors(plays), recorded...)
 	r.Donors, r.Recorded = len(sources), len(recorded)
-	for _, h := range o.Healthy {
-		e, err := o.healthy(ctx, pack, h, sources)
+	healthyBegan := time.Now()
+	for i, h := range o.Healthy {
+		e, err := o.healthy(ctx, pack, h, sources, o.share(len(o.Healthy)-i, time.Since(healthyBegan)))
 		if err != nil {
 			return r, err
 		}
@@ -104,6 +111,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	r.finish()
 	r.Seconds = time.Since(began).Seconds()
 	return r, nil
+}
+
+// share is the time that one of the healthy runs that are left may take, 0 for any.
+func (o *Options) share(left int, spent time.Duration) time.Duration {
+	if o.Within <= 0 {
+		return 0
+	}
+	return max(time.Millisecond, (o.Within-spent)/time.Duration(left))
 }
 
 // play is one scenario at one size and seed, and what came of it.

@@ -18,6 +18,7 @@ import (
 	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/internal/replay"
 	"github.com/stategauge/stategauge/rules"
+	"github.com/stategauge/stategauge/simulator"
 	"github.com/stategauge/stategauge/simulator/scenario"
 )
 
@@ -265,6 +266,62 @@ func TestThresholdsAndHoldsAreScaledAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestDefaultsThatAreSoAreNotWrong(t *testing.T) {
+	posture := &replay.Episode{Symptom: "posture", Severity: "info", FiringMs: 1}
+	conf := func(provider, changelog string) *scenario.Scenario {
+		return &scenario.Scenario{Conf: map[string]string{
+			"spark.sql.streaming.stateStore.providerClass": provider, "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": changelog,
+		}}
+	}
+	for _, c := range []struct {
+		sc    *scenario.Scenario
+		wrong bool
+	}{
+		{conf("org.x.RocksDBStateStoreProvider", "false"), false},
+		{conf("org.x.RocksDBStateStoreProvider", ""), false},
+		{conf("org.x.RocksDBStateStoreProvider", "true"), true},
+		{conf("org.x.HDFSBackedStateStoreProvider", "false"), true},
+	} {
+		tr := newTruth(packOf(t, quickRules), &stream{}, c.sc)
+		if _, is := tr.wrong(posture); is != c.wrong {
+			t.Errorf("%v: wrong %v", c.sc.Conf, is)
+		}
+		if _, is := tr.wrong(&replay.Episode{Symptom: "failed", FiringMs: 1}); !is {
+			t.Errorf("%v: what nobody ordered is right", c.sc.Conf)
+		}
+	}
+}
+
+func TestTheSeedsThatRulesWereTunedOnStandBeside(t *testing.T) {
+	r := &Report{Rules: 3, Seeds: 2, FirstSeed: 1001, Sizes: []SizeRow{{Size: 3, Expected: 4, Found: 3}}}
+	var alone, both strings.Builder
+	if err := r.WriteText(&alone); err != nil {
+		t.Fatal(err)
+	}
+	r.Beside = &Report{Seeds: 5, FirstSeed: 1, Sizes: []SizeRow{{Size: 3, Expected: 10, Found: 9}}}
+	if err := r.WriteText(&both); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(alone.String(), "tuned") || !strings.Contains(both.String(), "tuned on seeds 1 to 5") ||
+		!strings.Contains(both.String(), "| 1001 to 1002 | x3   | 4 ") || !strings.Contains(both.String(), "| 1 to 5       | x3   | 10 ") {
+		t.Errorf("%s\n%s", alone.String(), both.String())
+	}
+}
+
+func TestAskedForOrNotTheOwnNumberOfBatchesIsOneStream(t *testing.T) {
+	c, sc := &cache{dir: "d"}, &scenario.Scenario{Name: "s", Batches: 300}
+	name := func(batches int64) string {
+		f, err := c.file(sc, simulator.Options{Batches: batches})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	if name(0) != name(300) || name(0) == name(299) {
+		t.Errorf("%s, %s, %s", name(0), name(300), name(299))
+	}
+}
+
 // tiny is a scenario that plays in moments.
 const tiny = `
 batches: 150
@@ -307,7 +364,7 @@ func TestAScoreHasEveryPart(t *testing.T) {
 	if len(r.Healthy) != 2 || r.Healthy[1].Batches != 600 || math.Abs(r.Healthy[1].QueryDays-600.0/1440) > 1e-9 {
 		t.Errorf("%+v", r.Healthy)
 	}
-	if len(r.TradeOff) != len(tradeOffPoints) || r.TradeOff[4].Found != 1 || r.TradeOff[4].Threshold != 1 || r.TradeOff[4].Hold != 1 {
+	if len(r.TradeOff) != len(tradeOffPoints) || r.TradeOff[3].Found != 1 || r.TradeOff[3].Threshold != 1 || r.TradeOff[3].Hold != 1 {
 		t.Errorf("%+v", r.TradeOff)
 	}
 	if len(said) == 0 {

@@ -93,6 +93,9 @@ func (c *cache) stream(ctx context.Context, p *play, batches int64) (*stream, er
 
 // file names a stream after all that it depends on.
 func (c *cache) file(sc *scenario.Scenario, o simulator.Options) (string, error) {
+	if o.Batches == sc.Batches {
+		o.Batches = 0 // asked for or not, it is the same
+	}
 	about, err := json.Marshal(struct {
 		Fingerprint string
 		Scenario    *scenario.Scenario

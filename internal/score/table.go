@@ -29,6 +29,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&t, ", %d batches of each query", r.Batches)
 	}
 	t.WriteString(". `stategauge score` makes this page.\n")
+	r.beside(&t)
 	r.sizes(&t)
 	r.healthy(&t)
 	r.peers(&t)
@@ -68,12 +69,39 @@ func table(t *strings.Builder, title, about string, rows [][]string) {
 	}
 }
 
+// beside says what was tuned on what.
+func (r *Report) beside(t *strings.Builder) {
+	if r.Beside == nil {
+		return
+	}
+	fmt.Fprintf(t, "\nRules were tuned on seeds %s and on noise of that family. Seeds %s and their noise were only ever used for this page; what the tables say without naming seeds is of these.\n", r.Beside.seeds(), r.seeds())
+}
+
+func (r *Report) seeds() string {
+	return fmt.Sprintf("%d to %d", r.FirstSeed, r.FirstSeed+uint64(r.Seeds)-1)
+}
+
+// families are the report and the one beside it.
+func (r *Report) families() []*Report {
+	if r.Beside == nil {
+		return []*Report{r}
+	}
+	return []*Report{r, r.Beside}
+}
+
 func (r *Report) sizes(t *strings.Builder) {
-	rows := [][]string{{"size", "faults", "found", "found and nothing wrong beside", "share found", "share right"}}
-	for _, s := range r.Sizes {
-		rows = append(rows, []string{sizeName(s.Size), fmt.Sprint(s.Expected), fmt.Sprint(s.Found), fmt.Sprint(s.Right), fmt.Sprintf("%.3f", s.FoundShare), fmt.Sprintf("%.3f", s.RightShare)})
+	rows := [][]string{{"seeds", "size", "faults", "found", "found and nothing wrong beside", "share found", "share right"}}
+	for _, f := range r.families() {
+		rows = append(rows, f.sizeRows()...)
 	}
 	table(t, "Faults found and rightly named", "Found means an alert with the right symptom, on the right query, not before the fault. Right means that no ticket and no page was wrong in the same play.", rows)
+}
+
+func (r *Report) sizeRows() (rows [][]string) {
+	for _, s := range r.Sizes {
+		rows = append(rows, []string{r.seeds(), sizeName(s.Size), fmt.Sprint(s.Expected), fmt.Sprint(s.Found), fmt.Sprint(s.Right), fmt.Sprintf("%.3f", s.FoundShare), fmt.Sprintf("%.3f", s.RightShare)})
+	}
+	return rows
 }
 
 func sizeName(size float64) string {
@@ -84,7 +112,26 @@ func sizeName(size float64) string {
 }
 
 func (r *Report) healthy(t *strings.Builder) {
-	rows := [][]string{{"source", "trigger", "batches", "query-days", "severity", "alerts", "per 1,000 query-days", "95 % bound", "batches a second"}}
+	rows := [][]string{{"seeds", "source", "trigger", "batches", "query-days", "severity", "alerts", "per 1,000 query-days", "95 % bound", "batches a second"}}
+	for _, f := range r.families() {
+		rows = append(rows, f.healthyRows()...)
+	}
+	table(t, "Alerts on healthy queries", "The budget is 1 page per 1,000 query-days and 16.7 tickets (1 per 60 query-days). The bound is Poisson's: the true rate lies below it with 95 % confidence. "+
+		fmt.Sprintf("Made are batches put together anew in blocks of %d healthy runs, %d of them recorded from Spark, under noise and a daily load of their own. ", r.Donors, r.Recorded)+
+		"That a query runs with Spark's defaults (PostureDefaults) is so, and is said once of each. "+r.cut()+r.fired(), rows)
+}
+
+// cut says where time was short.
+func (r *Report) cut() string {
+	for i := range r.Healthy {
+		if e := &r.Healthy[i]; e.Asked > e.Batches {
+			return "Fewer batches were judged than asked for: the time for them was over. "
+		}
+	}
+	return ""
+}
+
+func (r *Report) healthyRows() (rows [][]string) {
 	for i := range r.Healthy {
 		e := &r.Healthy[i]
 		speed := ""
@@ -93,11 +140,10 @@ func (r *Report) healthy(t *strings.Builder) {
 		}
 		for _, severity := range []string{"page", "ticket", "info"} {
 			rate, bound := e.Rate(severity)
-			rows = append(rows, []string{e.Source, e.Trigger, fmt.Sprint(e.Batches), fmt.Sprintf("%.0f", e.QueryDays), severity, fmt.Sprint(e.By[severity]), fmt.Sprintf("%.2f", rate), fmt.Sprintf("%.2f", bound), speed})
+			rows = append(rows, []string{r.seeds(), e.Source, e.Trigger, fmt.Sprint(e.Batches), fmt.Sprintf("%.0f", e.QueryDays), severity, fmt.Sprint(e.By[severity]), fmt.Sprintf("%.2f", rate), fmt.Sprintf("%.2f", bound), speed})
 		}
 	}
-	table(t, "Alerts on healthy queries", "The budget is 1 page per 1,000 query-days and 16.7 tickets (1 per 60 query-days). The bound is Poisson's: the true rate lies below it with 95 % confidence. "+
-		fmt.Sprintf("Made are batches put together anew in blocks of %d healthy runs, %d of them recorded from Spark, under noise and a daily load of their own. ", r.Donors, r.Recorded)+r.fired(), rows)
+	return rows
 }
 
 // fired names the rules that fired on healthy batches.
@@ -184,7 +230,7 @@ func (r *Report) tradeOff(t *strings.Builder) {
 			fmt.Sprintf("%.0f", p.QueryDays), fmt.Sprint(p.Tickets), fmt.Sprintf("%.2f", p.TicketBound), fmt.Sprint(p.Pages), fmt.Sprintf("%.2f", p.PageBound),
 		})
 	}
-	table(t, "Trade-off", "Every relative threshold and every hold of the pack scaled, on the same faults and on healthy batches at one minute.", rows)
+	table(t, "Trade-off", "Every relative threshold and every hold of the pack scaled, on the smallest faults of the first seed, where thresholds decide, and on healthy batches at one minute.", rows)
 }
 
 func (r *Report) scenarios(t *strings.Builder) {
