@@ -20,8 +20,8 @@ var errCut = errors.New("cut off")
 // Append appends the encoded form of h to dst: the version, the number of the hour
 // since 1970, the count, and the figures from min to max and then last, each as
 // what it differs by from the one before it, bit by bit and without the zero bytes
-// on both sides. Nothing is rounded. h must be of a whole hour and hold what Of or
-// a Builder gave.
+// on both sides. Nothing is rounded. h must be of a whole hour and hold what Of
+// gave.
 func Append(dst []byte, h *Hour) []byte {
 	dst = append(dst, Version)
 	dst = binary.AppendVarint(dst, h.StartMs/HourMs)

@@ -18,6 +18,9 @@ import (
 
 var rewrite = flag.Bool("update", false, "write the golden file of a new version")
 
+// day is a midnight from which the tests count.
+const day = int64(1_930_003_200_000)
+
 // made are hours as signals give them, and odd ones.
 func made() []Hour {
 	return []Hour{
@@ -170,42 +173,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzBuilder adds values at any moments: no hour is out of order, and every value
-// is in an hour or refused.
-func FuzzBuilder(f *testing.F) {
-	f.Add(uint64(1), int64(HourMs), 300)
-	f.Add(uint64(2), int64(math.MaxInt64), 50)
-	f.Fuzz(func(t *testing.T, seed uint64, spread int64, n int) {
-		if spread <= 0 || n > 5000 {
-			return
-		}
-		rng := rand.New(rand.NewPCG(seed, 1))
-		var b Builder
-		var out []Hour
-		in := 0
-		for range n {
-			var taken bool
-			v := math.Float64frombits(rng.Uint64())
-			if out, taken = b.Add(rng.Int64N(spread), v, out); taken && finite(v) {
-				in++
-			}
-		}
-		for _, h := range b.Close(math.MaxInt64, out) {
-			if err := h.check(); err != nil {
-				t.Fatal(err)
-			}
-			in -= h.Count
-		}
-		// The hour at the end of time never ends.
-		for _, g := range b.open {
-			in -= g.count
-		}
-		if in != 0 {
-			t.Fatalf("%d values are lost", in)
-		}
-	})
-}
-
 // BenchmarkHourVersusJSON measures writing and reading a summary against
 // encoding/json.
 func BenchmarkHourVersusJSON(b *testing.B) {
@@ -235,48 +202,6 @@ func BenchmarkHourVersusJSON(b *testing.B) {
 		})
 	}
 	b.ReportMetric(float64(ours.Nanoseconds())/float64(b.N*len(all)), "cpu-ns/hour")
-	b.ReportMetric(float64(peer)/float64(ours), "x_peer")
-}
-
-// BenchmarkAddVersusAppend measures gathering an hour of 10-second batches and
-// closing it against appending the values to a slice, which anything exact has to
-// do.
-func BenchmarkAddVersusAppend(b *testing.B) {
-	const batches, rounds = 360, 32
-	rng := rand.New(rand.NewPCG(7, 7))
-	values := make([]float64, batches)
-	for i := range values {
-		values[i] = rng.ExpFloat64()
-	}
-	var builder Builder
-	var kept []float64
-	var out []Hour
-	at := day
-	keep := func(v float64) { kept = append(kept, v) } // values come one by one
-	var ours, peer time.Duration
-	for b.Loop() {
-		ours += processorTime(b, func() {
-			for range rounds {
-				for _, v := range values {
-					out, _ = builder.Add(at, v, out[:0])
-					at += HourMs / batches
-				}
-				out = builder.Close(at, out[:0])
-			}
-		})
-		peer += processorTime(b, func() {
-			for range rounds {
-				kept = kept[:0]
-				for _, v := range values {
-					keep(v)
-				}
-				out = out[:0]
-				h, _ := Of(at, kept)
-				out = append(out, h)
-			}
-		})
-	}
-	b.ReportMetric(float64(ours.Nanoseconds())/float64(b.N*batches*rounds), "cpu-ns/value")
 	b.ReportMetric(float64(peer)/float64(ours), "x_peer")
 }
 

@@ -140,3 +140,5 @@ func TestMergingDaysIntoWeeksKeepsWhatIsExact(t *testing.T) {
 		}
 	}
 }
+
+var approx = cmp.Comparer(func(a, b float64) bool { return close(a, b) })
