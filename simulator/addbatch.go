@@ -29,25 +29,50 @@ func (q *query) addBatch(f *fault.State, start time.Duration) (time.Duration, er
 			return 0, err
 		}
 	}
-	job := q.readTime()
+	took += q.readTime()
 	q.inputs = q.inputs[:0]
 	for i := range q.takes {
 		q.inputs = append(q.inputs, q.takes[i].Rows)
 	}
-	inputs := q.inputs
 	for _, s := range q.stages {
 		q.ready(s, f)
-		s.shuffle(inputs)
-		d, err := s.run(q.execs, q.place, start+took+job, q.o.Parallel)
+		s.shuffle(q.inputs)
+		d, err := q.evaluate(s, 0, start+took)
 		if err != nil {
 			return 0, err
 		}
-		job += d
+		took += d
 		q.inputs = s.outputs(q.inputs)
-		inputs = q.inputs
 	}
-	job += q.sinkTime()
-	return took + job*time.Duration(q.actions(f)), nil
+	took += q.sinkTime()
+	again, err := q.actAgain(f, start+took)
+	return took + again, err
+}
+
+// actAgain plays the further actions of a foreachBatch function on a batch that is
+// not persisted. Spark keeps what was written for a shuffle, so that each runs the
+// last operator's tasks once more and nothing before them: the same versions are
+// loaded, changed and committed again.
+func (q *query) actAgain(f *fault.State, start time.Duration) (time.Duration, error) {
+	var took time.Duration
+	if len(q.stages) == 0 {
+		return 0, nil
+	}
+	last := q.stages[len(q.stages)-1]
+	for n := 1; n < q.actions(f); n++ {
+		d, err := q.evaluate(last, n, start+took)
+		if err != nil {
+			return 0, err
+		}
+		took += d + q.sinkTime()
+	}
+	return took, nil
+}
+
+// evaluate runs the tasks of an operator, for the first time in the batch or again.
+func (q *query) evaluate(s *stage, n int, start time.Duration) (time.Duration, error) {
+	s.evaluate(n)
+	return s.run(q.execs, q.place, start, q.o.Parallel)
 }
 
 // ready gives a stage what the batch is about.

@@ -235,7 +235,7 @@ func (q *query) finish(f *fault.State, p *phases, r *rng) error {
 	q.pace(p)
 	took := p.total()
 	q.now += took
-	q.fillProgress(f, p, start)
+	q.fillProgress(p, start)
 	q.account.add(&q.progress, q.stages)
 	q.noData = q.wm.advance() && q.wantsNoData() || q.always()
 	q.sayProgress(f, took, r)

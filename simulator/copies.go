@@ -16,7 +16,8 @@ import (
 // own, so skew between partitions shows in rows and times but not in what the LSM
 // trees did, hot keys of a copied partition meet no real store, rows that an
 // operator hands to the next come from real partitions only, and after a loss a
-// copy's load is that of its model, wherever it was placed.
+// copy's load is that of its model, wherever it was placed: scenarios about losses
+// have all stores real.
 type copies struct {
 	partitions, reals int
 	seed              uint64
@@ -51,7 +52,7 @@ func (c *copies) fill(s *stage, execs []*executor, place *placement) {
 			continue
 		}
 		m := c.model(p)
-		rng := seed.New(c.seed, seed.ForCopies, uint64(s.index), uint64(p), uint64(s.version))
+		rng := seed.New(c.seed, seed.ForCopies, uint64(s.draws()), uint64(p), uint64(s.version))
 		c.copy(&s.results[p], &s.results[m], ratio(s.counts[p], s.counts[m]), rng)
 		e := execs[place.of[p]]
 		e.cores[e.core()] += s.results[p].Total()

@@ -9,7 +9,7 @@ import (
 )
 
 // busy is a scenario in which much happens: two operators, two queries, moves,
-// losses and restarts.
+// losses, restarts and batches that are evaluated twice.
 const busy = `
 description: Everything at once
 spark_version: 4.3
@@ -28,6 +28,7 @@ query:
       keys: {count: 500}
       duplicates: 10%
       late: {typical: 2s, share: 2%, by: 2m}
+  sink: {kind: foreach_batch}
 cluster:
   executors: 3
   cores: 2
@@ -39,6 +40,7 @@ conf:
   spark.sql.streaming.stateStore.maintenanceInterval: 30s
   spark.sql.shuffle.partitions: "6"
 faults:
+  - {kind: evaluated-twice, from_batch: 9, to_batch: 21}
   - {kind: executor-lost, from_batch: 13}
   - {kind: restart, from_batch: 17}
   - {kind: locality-lost, from_batch: 20, share: 30%}

@@ -97,7 +97,7 @@ func (e *executor) runTasks(s *stage, start time.Duration) error {
 
 func (e *executor) runTask(s *stage, p int) (time.Duration, error) {
 	if e.node != nil {
-		e.node.SetTask(s.index, p)
+		e.node.SetTask(s.draws(), p)
 	}
 	launch := e.meter.End(device.StepSchedule, e.meter.Begin(device.StepSchedule), device.Work{Ops: 1, Rows: int64(len(s.rows[p]))})
 	t := &s.tasks[p]

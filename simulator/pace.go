@@ -6,6 +6,7 @@ import (
 
 	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/simulator/fault"
+	"github.com/stategauge/stategauge/simulator/operator"
 	"github.com/stategauge/stategauge/simulator/workload"
 )
 
@@ -116,13 +117,18 @@ func (q *query) pace(p *phases) {
 
 // stretch multiplies all times that the tasks of a stage report.
 func (s *stage) stretch(by float64) {
-	for p := range s.results {
-		r := &s.results[p]
-		r.Update, r.Removal = scaleTime(r.Update, by), scaleTime(r.Removal, by)
-		r.Commit, r.Load = scaleTime(r.Commit, by), scaleTime(r.Load, by)
-		for _, id := range taskTimes {
-			r.Custom[id] = math.Floor(r.Custom[id] * by)
+	for n := range s.evaluation + 1 {
+		for p := range s.evaluations[n] {
+			stretch(&s.evaluations[n][p], by)
 		}
+	}
+}
+
+func stretch(r *operator.Result, by float64) {
+	r.Update, r.Removal = scaleTime(r.Update, by), scaleTime(r.Removal, by)
+	r.Commit, r.Load = scaleTime(r.Commit, by), scaleTime(r.Load, by)
+	for _, id := range taskTimes {
+		r.Custom[id] = math.Floor(r.Custom[id] * by)
 	}
 }
 

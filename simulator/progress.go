@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"github.com/stategauge/stategauge/event"
-	"github.com/stategauge/stategauge/simulator/fault"
 	"github.com/stategauge/stategauge/simulator/spark"
 	"github.com/stategauge/stategauge/simulator/workload"
 )
 
 // fillProgress makes the report of the batch that just ended.
-func (q *query) fillProgress(f *fault.State, p *phases, start time.Duration) {
+func (q *query) fillProgress(p *phases, start time.Duration) {
 	g := &q.progress
 	g.ID, g.RunID, g.Name = q.id, q.runID, q.name
 	g.StartMs, g.BatchID = ms(start), q.next
@@ -29,7 +28,7 @@ func (q *query) fillProgress(f *fault.State, p *phases, start time.Duration) {
 	g.InputRate, g.ProcessRate = q.rates(g.InputRows, g.StartMs, g.DurationMs)
 	q.fillEventTime(&g.EventTime)
 	q.fillSources(g)
-	q.fillOperators(f, g)
+	q.fillOperators(g)
 	q.fillSink(g)
 }
 
@@ -105,14 +104,14 @@ func decimal(f float64) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-func (q *query) fillOperators(f *fault.State, g *spark.Progress) {
+func (q *query) fillOperators(g *spark.Progress) {
 	for len(g.Operators) < len(q.stages) {
 		g.Operators = append(g.Operators, spark.Operator{})
 	}
 	g.Operators = g.Operators[:len(q.stages)]
 	for i, s := range q.stages {
 		o := &g.Operators[i]
-		s.sum(o, q.actions(f))
+		s.sum(o)
 		o.Uploaded = o.Uploaded[:0]
 		if spark.ReportsUploads(q.version) {
 			o.Uploaded = s.lowestSnapshots(o.Uploaded, q.conf.InstancesToReport)

@@ -27,19 +27,37 @@ type stage struct {
 	backing []workload.Row
 	counts  []int
 	tasks   []operator.Task
-	results []operator.Result
+	results []operator.Result // of the evaluation at hand: one of evaluations
+	// evaluations are the results of each time that the batch was evaluated, and
+	// behind those memory for more.
+	evaluations [][]operator.Result
+	evaluation  int // at hand, from 0
 
 	version                int64
 	lateMs, evictMs, nowMs int64
 }
 
 func newStage(index int, op *operator.Operator, partitions int, c *copies) *stage {
-	return &stage{
+	s := &stage{
 		index: index, op: op, storeNames: op.StoreNames(), families: op.Families(), copies: c,
-		rows: make([][]workload.Row, partitions), counts: make([]int, partitions),
-		tasks: make([]operator.Task, partitions), results: make([]operator.Result, partitions),
+		rows: make([][]workload.Row, partitions), counts: make([]int, partitions), tasks: make([]operator.Task, partitions),
 	}
+	s.evaluate(0)
+	return s
 }
+
+// evaluate makes room for the results of an evaluation of the batch, counted from
+// 0, and keeps those of the ones before.
+func (s *stage) evaluate(n int) {
+	for len(s.evaluations) <= n {
+		s.evaluations = append(s.evaluations, make([]operator.Result, len(s.tasks)))
+	}
+	s.evaluation, s.results = n, s.evaluations[n]
+}
+
+// draws is the number by which tasks draw their luck: that of the operator, which
+// in each further evaluation is as good as another one.
+func (s *stage) draws() int { return s.index + s.evaluation<<16 }
 
 // partition says where a key's state is. It must not change with anything but
 // the number of partitions: state on disk depends on it.
@@ -157,33 +175,35 @@ func (s *stage) output() int64 {
 }
 
 // sum folds the tasks' results into what the progress shows: every task floors
-// its times to milliseconds, then they are added up. actions is how often a
-// foreachBatch function evaluates the batch: it multiplies everything, the
-// partitions too.
-func (s *stage) sum(o *spark.Operator, actions int) {
+// its times to milliseconds, then they are added up. Tasks of all evaluations
+// count, as Spark's accumulators do, so that even partitions multiply.
+func (s *stage) sum(o *spark.Operator) {
 	v := &o.Values
 	v.Clear()
 	o.Name = s.op.Name()
 	for _, id := range ownFigures {
 		v[id] = 0
 	}
-	for p := range s.results {
-		r := &s.results[p]
-		v[event.NumRowsTotal] += float64(r.RowsTotal)
-		v[event.NumRowsUpdated] += float64(r.Updated)
-		v[event.NumRowsRemoved] += float64(r.Removed)
-		v[event.NumRowsDroppedByWatermark] += float64(r.Dropped)
-		v[event.AllUpdatesTime] += float64(ms(r.Update))
-		v[event.AllRemovalsTime] += float64(ms(r.Removal))
-		v[event.CommitTime] += float64(ms(r.Commit))
-		v[event.MemoryUsedBytes] += float64(r.MemoryBytes)
-		v[event.NumStateStoreInstances] += float64(r.Instances)
-		addVector(v, &r.Custom)
+	for n := range s.evaluation + 1 {
+		for p := range s.evaluations[n] {
+			addResult(v, &s.evaluations[n][p])
+		}
+		v[event.NumShufflePartitions] += float64(len(s.results))
 	}
-	v[event.NumShufflePartitions] = float64(len(s.results))
-	if actions > 1 {
-		scaleVector(v, float64(actions))
-	}
+}
+
+// addResult adds what a task did.
+func addResult(v *event.Vector, r *operator.Result) {
+	v[event.NumRowsTotal] += float64(r.RowsTotal)
+	v[event.NumRowsUpdated] += float64(r.Updated)
+	v[event.NumRowsRemoved] += float64(r.Removed)
+	v[event.NumRowsDroppedByWatermark] += float64(r.Dropped)
+	v[event.AllUpdatesTime] += float64(ms(r.Update))
+	v[event.AllRemovalsTime] += float64(ms(r.Removal))
+	v[event.CommitTime] += float64(ms(r.Commit))
+	v[event.MemoryUsedBytes] += float64(r.MemoryBytes)
+	v[event.NumStateStoreInstances] += float64(r.Instances)
+	addVector(v, &r.Custom)
 }
 
 // ownFigures are the figures that every operator has, whatever its provider.
@@ -202,11 +222,5 @@ func addVector(v, w *event.Vector) {
 		default:
 			v[i] += x
 		}
-	}
-}
-
-func scaleVector(v *event.Vector, by float64) {
-	for i := range v {
-		v[i] *= by
 	}
 }

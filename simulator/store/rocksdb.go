@@ -31,6 +31,8 @@ type rocksDB struct {
 	dirs     int64    // databases and snapshots made in it so far
 	remote   *checkpoint.StateDir
 	ids      *rand.Rand
+	seeded   int64  // version that ids are those of, or none
+	reloads  uint64 // loads of it before the present one
 	faults   *Faults
 
 	shared  *lsm.Shared // where memory is not bounded
@@ -106,6 +108,7 @@ func newRocksDB(x *Executor, id ID, families []Family) (*rocksDB, error) {
 		loaded:   none,
 		content:  none,
 		uploaded: none,
+		seeded:   none,
 		tables:   make(map[string]table),
 		known:    len(families) == 0,
 	}
@@ -124,10 +127,20 @@ func newRocksDB(x *Executor, id ID, families []Family) (*rocksDB, error) {
 
 // reseed begins the ids of a batch. The version is part of their seed: a query
 // that goes on from a checkpoint must not give a table the name of an older one,
-// even where its driver calls itself the same.
+// even where its driver calls itself the same. So is how often the version was
+// loaded before, where a batch is evaluated several times.
 func (s *rocksDB) reseed(version int64) {
+	if s.seeded == version {
+		s.reloads++
+	} else {
+		s.seeded, s.reloads = version, 0
+	}
 	o := &s.x.o
-	s.ids = seed.New(o.Seed, seed.ForIDs, o.Salt, uint64(o.ID), uint64(s.id.Operator), uint64(s.id.Partition), hashName(s.id.Name), uint64(version))
+	parts := []uint64{o.Seed, seed.ForIDs, o.Salt, uint64(o.ID), uint64(s.id.Operator), uint64(s.id.Partition), hashName(s.id.Name), uint64(version)}
+	if s.reloads > 0 {
+		parts = append(parts, s.reloads)
+	}
+	s.ids = seed.New(parts...)
 }
 
 // hashName folds a name into a part of a seed.
