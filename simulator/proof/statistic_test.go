@@ -85,6 +85,18 @@ var (
 	missesEach = ratio(level(event.RocksDBReadBlockCacheMissCount), level(event.RocksDBGetCount))
 )
 
+// syncEach is what each file of a commit takes to upload: its tables, and the zip
+// with all else. Whether a store has one new table or two goes by the rhythm of its
+// compactions and doubles what a commit waits for, with a store of files as fast as
+// ever.
+func syncEach(b *event.Batch) float64 {
+	o := operator(b)
+	if o == nil || o.Stores == 0 {
+		return math.NaN()
+	}
+	return sync(b) / (1 + o.Values[event.RocksDBFilesCopied]/float64(o.Stores))
+}
+
 // dropShare is the part of the rows that came too late.
 func dropShare(b *event.Batch) float64 {
 	o := operator(b)
