@@ -30,7 +30,7 @@ func (p place) build(o Options) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &builder{p, eng, eng.NewBatch(), formatVersion}, nil
+	return &builder{p, eng, eng.NewBatch(), o.format}, nil
 }
 
 // put adds a pair. Nothing is durable before finish.

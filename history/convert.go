@@ -15,9 +15,13 @@ type conversion func(key, value []byte, put func(key, value []byte) error) error
 var conversions = map[uint64]conversion{}
 
 // chain returns the conversion from a version to the present one.
-func chain(known map[uint64]conversion, version uint64) (conversion, error) {
+func (o Options) chain(version uint64) (conversion, error) {
+	known := conversions
+	if o.known != nil {
+		known = o.known
+	}
 	all := func(key, value []byte, put func(key, value []byte) error) error { return put(key, value) }
-	for v := version; v < formatVersion; v++ {
+	for v := version; v < o.format; v++ {
 		step, ok := known[v]
 		if !ok {
 			return nil, fmt.Errorf("format %d can no longer be converted", v)
@@ -33,11 +37,11 @@ func chain(known map[uint64]conversion, version uint64) (conversion, error) {
 // convert rewrites a database of an older version. The old one stays in place
 // until the new one is complete.
 func (p place) convert(o Options, version uint64) error {
-	c, err := chain(o.conversions(), version)
+	c, err := o.chain(version)
 	if err != nil {
 		return err
 	}
-	o.Logger.Info("converting the history to a newer format", "from", version, "to", formatVersion)
+	o.Logger.Info("converting the history to a newer format", "from", version, "to", o.format)
 	if err := p.rewrite(o, c); err != nil {
 		return fmt.Errorf("convert from format %d: %w", version, err)
 	}
@@ -46,13 +50,6 @@ func (p place) convert(o Options, version uint64) error {
 		return fmt.Errorf("convert from format %d: %w", version, err)
 	}
 	return p.fs.RemoveAll(p.path(before))
-}
-
-func (o Options) conversions() map[uint64]conversion {
-	if o.known != nil {
-		return o.known
-	}
-	return conversions
 }
 
 // rewrite makes a new database out of the one in place, and leaves it ready.

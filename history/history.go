@@ -69,6 +69,7 @@ type Options struct {
 	Now      func() time.Time // for metrics alone; default time.Now
 
 	memtableBytes int64                 // 0: the engine's own; tests make it small
+	format        uint64                // 0: formatVersion; tests have a later one
 	known         map[uint64]conversion // nil: conversions; tests have their own
 }
 
@@ -80,6 +81,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.RawFor, DefaultRawFor)
 	setDefault(&o.HourlyFor, DefaultHourlyFor)
 	setDefault(&o.CacheBytes, DefaultCacheBytes)
+	if o.format == 0 {
+		o.format = formatVersion
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

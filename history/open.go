@@ -36,10 +36,10 @@ func openPresent(fs vfs.FS, dir string, o Options) (*engine.Engine, error) {
 	}
 	version, err := readVersion(eng)
 	if err == nil {
-		err = admitVersion(version)
+		err = o.admit(version)
 	}
-	if err == nil && version < formatVersion {
-		err = fmt.Errorf("format %d is older than %d: the daemon converts it when it starts", version, formatVersion)
+	if err == nil && version < o.format {
+		err = fmt.Errorf("format %d is older than %d: the daemon converts it when it starts", version, o.format)
 	}
 	if err != nil {
 		_ = eng.Close()
@@ -48,9 +48,9 @@ func openPresent(fs vfs.FS, dir string, o Options) (*engine.Engine, error) {
 	return eng, nil
 }
 
-func admitVersion(version uint64) error {
-	if version > formatVersion {
-		return fmt.Errorf("%w: format %d, this one knows %d", ErrNewer, version, formatVersion)
+func (o Options) admit(version uint64) error {
+	if version > o.format {
+		return fmt.Errorf("%w: format %d, this one knows %d", ErrNewer, version, o.format)
 	}
 	return nil
 }

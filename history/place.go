@@ -110,9 +110,9 @@ func (p place) prepare(o Options) error {
 	}
 	version, err := p.inspect(o)
 	if err == nil {
-		err = admitVersion(version)
+		err = o.admit(version)
 	}
-	if err != nil || version == formatVersion {
+	if err != nil || version == o.format {
 		return err
 	}
 	return p.convert(o, version)

@@ -55,7 +55,7 @@ func (p place) salvage(o Options, r Report, nowMs int64) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	s := salvager{fs: p.fs, dir: p.data(), to: b, r: &r, named: map[uint32]bool{}}
+	s := salvager{o: o, fs: p.fs, dir: p.data(), to: b, r: &r, named: map[uint32]bool{}}
 	if err := s.all(); err != nil {
 		b.abandon()
 		return r, err
@@ -68,7 +68,7 @@ func (p place) salvage(o Options, r Report, nowMs int64) (Report, error) {
 		return r, err
 	}
 	r.Aside = p.path(aside)
-	if b.version != formatVersion {
+	if b.version != o.format {
 		r.Format = b.version
 		return r, nil // counted when it is converted
 	}

@@ -20,15 +20,24 @@ import (
 func (s *Store) Retain(nowMs int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.o.ReadOnly {
+		return fmt.Errorf("history %s: retain: %w", s.o.Dir, ErrReadOnly)
+	}
 	if err := s.flushTallies(); err != nil {
 		return err
 	}
-	plan, err := s.plan(nowMs)
-	if err != nil {
-		return err
-	}
-	if err := s.carryOut(plan); err != nil {
-		return err
+	// How much a range takes is an estimate, so it is looked at again.
+	for range retainRounds {
+		plan, err := s.plan(nowMs)
+		if err != nil {
+			return err
+		}
+		if err := s.carryOut(plan); err != nil {
+			return err
+		}
+		if plan.rawSize+plan.hourSize == 0 {
+			break
+		}
 	}
 	if err := s.forgetQueries(); err != nil {
 		return err
@@ -36,6 +45,8 @@ func (s *Store) Retain(nowMs int64) error {
 	s.sampleNow()
 	return nil
 }
+
+const retainRounds = 4
 
 // plan says which ranges go: whole buckets before the given ones.
 type plan struct {
@@ -81,10 +92,7 @@ func reference(db *pebble.DB, nowMs int64) (int64, error) {
 // bySize moves the borders on until the rest fits. The newest hour and the newest
 // week stay whatever their size.
 func (p *plan) bySize(db *pebble.DB, limit int64) error {
-	size, err := liveBytes(db)
-	if err != nil {
-		return err
-	}
+	size := liveBytes(db)
 	if err := p.border(db, spaceRaw, &p.raw, &p.rawAge, &p.rawSize, &size, limit); err != nil {
 		return err
 	}
@@ -97,15 +105,17 @@ func (p *plan) border(db *pebble.DB, space byte, first *uint32, byAge, bySize *i
 	if err != nil {
 		return err
 	}
-	return eachBucket(db, space, 0, func(n uint32) (bool, error) {
-		if n >= *first && (*size <= limit || n >= newest) {
+	left := *size
+	err = eachBucket(db, space, 0, func(n uint32) (bool, error) {
+		if n >= *first && (left <= limit || n >= newest) {
 			return false, nil
 		}
-		bytes, err := db.EstimateDiskUsage(appendHour(nil, space, n), appendHour(nil, space, n+1))
+		// Of all up to here: single hours share blocks, which count for each.
+		bytes, err := db.EstimateDiskUsage(appendHour(nil, space, 0), appendHour(nil, space, n+1))
 		if err != nil {
 			return false, err
 		}
-		*size -= int64(bytes)
+		left = *size - int64(bytes)
 		if n < *first {
 			*byAge++
 			return true, nil
@@ -114,16 +124,18 @@ func (p *plan) border(db *pebble.DB, space byte, first *uint32, byAge, bySize *i
 		*first = n + 1
 		return true, nil
 	})
+	*size = left
+	return err
 }
 
 // liveBytes is the size of what is kept: what is obsolete goes by itself.
-func liveBytes(db *pebble.DB) (int64, error) {
+func liveBytes(db *pebble.DB) int64 {
 	m := db.Metrics()
 	size := int64(m.WAL.Size)
 	for i := range m.Levels {
 		size += m.Levels[i].TablesSize
 	}
-	return size, nil
+	return size
 }
 
 func (s *Store) carryOut(p plan) error {

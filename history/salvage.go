@@ -26,6 +26,7 @@ const spaceVersions = 'z'
 // everything else the newest version counts. What was deleted by ranges can come
 // back: retention deletes it again.
 type salvager struct {
+	o      Options
 	fs     vfs.FS
 	dir    string
 	to     *builder
@@ -231,7 +232,7 @@ func (s *salvager) settle() error {
 func (s *salvager) format(value []byte) error {
 	version, err := parseUint(value)
 	if err == nil {
-		err = admitVersion(version)
+		err = s.o.admit(version)
 	}
 	s.to.version = max(version, 1)
 	return err

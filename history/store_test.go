@@ -1,6 +1,7 @@
 package history
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stategauge/stategauge/event"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func open(t testing.TB, o Options) *Store {
 	t.Helper()
@@ -127,23 +130,5 @@ func TestReadingOnlySeesTheHistoryOfARunningDaemon(t *testing.T) {
 	r := open(t, ro)
 	if got := len(readAll(t, r, "a")); got != 50 {
 		t.Errorf("%d records, want 50", got)
-	}
-}
-
-func TestRetentionByAge(t *testing.T) {
-	s := open(t, inMemory())
-	for i := range 10 {
-		r := batchOf("a", 0)
-		r.AtMs += int64(i) * 24 * hourMs
-		commit(t, s, &Step{Records: []Record{r}})
-	}
-	if err := s.Trim(10); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Retain(t0 + 9*24*hourMs); err != nil {
-		t.Fatal(err)
-	}
-	if got := len(readAll(t, s, "a")); got != 8 {
-		t.Errorf("%d records, want 8", got)
 	}
 }
