@@ -55,12 +55,13 @@ func (r reach) longest() trend.Span {
 	return s
 }
 
-// columnKey tells columns of a query apart: what they hold, and of which operator, -1 for
-// the query.
+// columnKey tells columns of a query apart: what they hold, as a hash, and of which
+// operator, -1 for the query.
 type columnKey struct {
-	values, operator string
-	index            int32
-	load             bool // values is what rules adjust for, and no signal
+	values   uint64
+	operator string
+	index    int32
+	load     bool // values is what rules adjust for, and no signal
 }
 
 // column is one series of figures that any number of rules judge: a signal under its
@@ -217,7 +218,7 @@ func (q *queryState) columnOf(r *rule, load *expression, e Extent, index int, na
 	}
 	c := set.add(&column{key: key, rule: r, users: 1})
 	if load != nil {
-		c.load = set.loadOf(load, columnKey{values: load.key, operator: name, index: int32(index), load: true})
+		c.load = set.loadOf(load, columnKey{values: hashOf(load.key), operator: name, index: int32(index), load: true})
 	}
 	return c
 }
@@ -264,17 +265,11 @@ func (q *queryState) thin(s *columnSet) {
 	}
 }
 
-// alone moves a column and a copy of its load into a set of their own.
+// alone moves a column and a copy of its load into a set of their own, with what they
+// hold.
 func (s *columnSet) alone(c *column) *columnSet {
-	own := newColumnSet(s.reach, true, s.cols.Scratch())
 	from, fromLoad, load := c.place, c.loadPlace(), c.load
-	staged, value := c.staged, c.value
-	own.add(c)
-	c.staged, c.value = staged, value
-	c.moves++
-	if load != nil {
-		c.load = own.add(&column{key: load.key, input: load.input, users: 1})
-	}
+	own := s.apart(c)
 	s.cols.Replay(from, fromLoad, func(batch, ms int64, v, units float32) {
 		own.row[c.place] = v
 		if c.load != nil {
@@ -283,9 +278,35 @@ func (s *columnSet) alone(c *column) *columnSet {
 		own.due = true
 		own.push(batch, ms)
 	})
-	s.cols.ClearColumn(from)
-	s.list[from] = nil
+	s.leave(from, load)
+	return own
+}
+
+// apart gives a column and a copy of its load an empty set of their own.
+func (s *columnSet) apart(c *column) *columnSet {
+	own := newColumnSet(s.reach, true, s.cols.Scratch())
+	load, staged, value := c.load, c.staged, c.value
+	own.add(c)
+	c.staged, c.value = staged, value
+	c.moves++
+	if load != nil {
+		c.load = own.add(&column{key: load.key, input: load.input, users: 1})
+	}
+	return own
+}
+
+// leave frees the place of a column that went, and gives back its load.
+func (s *columnSet) leave(place int, load *column) {
+	s.cols.ClearColumn(place)
+	s.list[place] = nil
 	load.release()
+}
+
+// split is alone without what the columns hold.
+func (s *columnSet) split(c *column) *columnSet {
+	place, load := c.place, c.load
+	own := s.apart(c)
+	s.leave(place, load)
 	return own
 }
 

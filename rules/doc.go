@@ -14,8 +14,14 @@
 // of events (silent.go, failed.go, restarting.go, changed.go, sender.go) are views
 // of it and keep nothing. retire.go says which alerts outlive their query.
 //
+// What an engine knows can be saved, query by query, and loaded into another one:
+// save.go, saverest.go, and the visits of savestory.go, savecolumns.go and
+// savetracker.go, each of which serves both ways by way of codec.go. Whatever judging
+// depends on is carried; memo.go and the like are worked out anew.
+//
 // Another detector is a type with compile and newTracker, a field in
-// detectorSpecs and a line in its list (detector.go); rising.go is the model.
+// detectorSpecs and a line in its list (detector.go), and a carry for its tracker;
+// rising.go is the model.
 //
 // Ground rules that hold for every detector: only executed batches with data, in
 // order, feed windows; the warm-up of a run is left out; windows break where a run

@@ -24,13 +24,20 @@ func eventPack(t testing.TB, rules string) *Pack {
 // "play" goes on in it, line by line. Its output is each alert that fires or
 // resolves, and when. "judgements" says what rules say of queries now, "evidence"
 // what the alerts carry.
-func TestEvents(t *testing.T) {
+func TestEvents(t *testing.T) { playEvents(t, nil) }
+
+// playEvents plays testdata/events; restart may put another engine into the world after
+// each thing that it hears.
+func playEvents(t *testing.T, restart func(w *world)) {
 	datadriven.Walk(t, "testdata/events", func(t *testing.T, path string) {
 		var w *world
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "rules":
 				w = newWorld(eventPack(t, asRules(d.Input)))
+				if restart != nil {
+					w.reborn = func() { restart(w) }
+				}
 				return "ok\n"
 			case "play":
 				return playLines(t, w, d.Input)

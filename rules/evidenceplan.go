@@ -9,6 +9,8 @@ import (
 // evidencePlan is the evidence of all rules that look at the same batches in blocks of
 // the same size: one ring of a query or operator serves them.
 type evidencePlan struct {
+	hash    uint64   // of what tells it from others
+	hashes  []uint64 // of keys
 	columns []evidenceColumn
 	keys    []string // of the columns' values
 	over    Extent
@@ -25,7 +27,7 @@ func (e *Engine) planEvidence() {
 		key := r.evidenceKey(over)
 		p := plans[key]
 		if p == nil {
-			p = &evidencePlan{over: over}
+			p = &evidencePlan{hash: hashOf(key), over: over}
 			plans[key] = p
 		}
 		e.rules[i].evidence, e.rules[i].places = p, p.places(r.evidence)
@@ -75,7 +77,7 @@ func (p *evidencePlan) places(columns []evidenceColumn) []int {
 			at++
 		}
 		if at == len(p.keys) {
-			p.keys, p.columns = append(p.keys, key), append(p.columns, c)
+			p.keys, p.hashes, p.columns = append(p.keys, key), append(p.hashes, hashOf(key)), append(p.columns, c)
 		}
 		out = append(out, at)
 	}

@@ -30,7 +30,8 @@ type heartbeats struct {
 
 // sender is one listener, known by its heartbeats.
 type sender struct {
-	lastMs int64 // our clock at the newest heartbeat
+	name   string // empty once it was forgotten
+	lastMs int64  // our clock at the newest heartbeat
 	gapMs  float64
 }
 
@@ -74,7 +75,7 @@ func (a *surroundings) driverOf(q *queryState) *heard {
 func (a *surroundings) senderOf(name string, nowMs int64) *sender {
 	p := a.senders[name]
 	if p == nil && name != "" && len(a.senders) < maxSenders {
-		p = &sender{lastMs: nowMs, gapMs: beatMs}
+		p = &sender{name: name, lastMs: nowMs, gapMs: beatMs}
 		a.senders[name] = p
 	}
 	return p
@@ -101,6 +102,7 @@ func (a *surroundings) pause(fromMs, toMs int64) {
 func (a *surroundings) prune(queries map[event.QueryID]*queryState, nowMs int64) {
 	for name, p := range a.senders {
 		if nowMs-p.lastMs > senderKeptMs {
+			p.name = ""
 			delete(a.senders, name)
 		}
 	}

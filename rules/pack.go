@@ -60,8 +60,9 @@ type rule struct {
 	limit              int
 	// windowKey tells two rules that learn the same from the same batches.
 	windowKey string
-	// columnKey tells two rules that judge the same values.
-	columnKey string
+	// columnKey tells two rules that judge the same values; windowHash is that of
+	// windowKey, and dressHash that of what labels are made from.
+	columnKey, windowHash, dressHash uint64
 	// key tells the rule from the others of the pack, over reloads.
 	key string
 }
@@ -145,8 +146,18 @@ func (l *loader) compileRule(g *groupSpec, ri int, path string) *rule {
 	if len(l.faults) > before {
 		return nil
 	}
-	r.windowKey, r.columnKey = spec.windowKey(r), r.valueKey()
+	r.windowKey, r.columnKey = spec.windowKey(r), hashOf(r.valueKey())
+	r.windowHash, r.dressHash = hashOf(r.windowKey), r.dress()
 	return r
+}
+
+// dress is a hash of what the labels of its alerts are made from.
+func (r *rule) dress() uint64 {
+	var texts []string
+	for _, l := range r.labels {
+		texts = append(texts, l.name, l.text)
+	}
+	return hashOf(texts...)
 }
 
 // ofEvents reports whether the rule judges what happens to a query, not a figure.

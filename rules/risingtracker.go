@@ -98,11 +98,16 @@ func (t *risingTracker) reset() {
 // cols are the columns that the short window is in.
 func (t *risingTracker) cols() *trend.Columns { return t.short.column.set.cols }
 
+// watch has the span watched in the set where its column is now.
+func (w *window) watch() {
+	w.number, w.moves = w.column.set.cols.Watch(w.column.place, span(w.extent)), w.column.moves
+}
+
 // rising judges the span.
 func (w *window) rising(o trend.RisingOptions) trend.RisingResult {
 	cols := w.column.set.cols
 	if w.moves != w.column.moves {
-		w.number, w.moves = cols.Watch(w.column.place, span(w.extent)), w.column.moves
+		w.watch()
 		w.pace.Reset()
 	}
 	return cols.RisingPaced(w.number, w.column.loadPlace(), o, &w.pace)

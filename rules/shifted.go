@@ -133,5 +133,10 @@ func (d *shifted) newTracker(s *trend.Scratch) tracker {
 	return t
 }
 
+// newBaseline is a baseline that is to be learned.
+func (d *shifted) newBaseline() *history {
+	return newHistory(d.spec.Baseline, baselinePoints, d.columns())
+}
+
 // columns of a history: the value, and the load where it is looked at.
 func (d *shifted) columns() int { return 1 + int(truth(d.load)) }

@@ -61,7 +61,7 @@ func (t *shiftedTracker) learn(p trend.Point, in []float64) {
 		return
 	}
 	if t.next == nil {
-		t.next = newHistory(t.d.spec.Baseline, baselinePoints, t.d.columns())
+		t.next = t.d.newBaseline()
 	}
 	t.next.push(p, in)
 	if _, full := t.next.start(t.d.spec.Baseline); !full {

@@ -114,3 +114,10 @@ func (d *spiking) newTracker(s *trend.Scratch) tracker {
 	fine.spare = fineSpare
 	return &spikingTracker{d: d, s: s, fine: fine}
 }
+
+// newCoarse keeps the highest batches over all of the extent.
+func (d *spiking) newCoarse() *history {
+	h := newHistory(d.spec.Over, finePoints, 1+len(d.ins))
+	h.peaks = true
+	return h
+}

@@ -44,8 +44,7 @@ func (t *spikingTracker) push(p trend.Point, in []float64) {
 		return
 	}
 	if _, covered := t.fine.start(t.d.spec.Over); !covered { // and it is full
-		t.coarse = newHistory(t.d.spec.Over, finePoints, 1+len(t.d.ins))
-		t.coarse.peaks = true
+		t.coarse = t.d.newCoarse()
 	}
 }
 

@@ -28,6 +28,9 @@ type world struct {
 	deaf    bool              // nothing arrives
 	frozen  bool              // and nothing ticks
 	said    []Verdict
+	// reborn is called after each thing that the engine hears; it may put another in its
+	// place.
+	reborn func()
 }
 
 // actor is one query.
@@ -87,6 +90,7 @@ func (w *world) pass(ms int64) {
 		}
 		if w.nowMs%worldTickMs == startMs%worldTickMs && !w.frozen {
 			w.said = w.e.Tick(w.nowMs, w.said)
+			w.heard()
 		}
 	}
 }
@@ -147,6 +151,13 @@ func (w *world) send(u event.Update) {
 	}
 	u.Origin.ReceivedMs = w.nowMs
 	w.said = w.e.Apply(&u, w.said)
+	w.heard()
+}
+
+func (w *world) heard() {
+	if w.reborn != nil {
+		w.reborn()
+	}
 }
 
 func (w *world) update(q *actor, kind event.Kind, o event.Outcome, s event.State) event.Update {
