@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/big"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -177,8 +178,9 @@ func brokenBlocks(file vfs.File) (bad []stretch, err error) {
 		if err != nil {
 			return err
 		}
+		var b []byte
 		for _, s := range stretches(layout) {
-			b := make([]byte, s.to-s.from)
+			b = slices.Grow(b[:0], int(s.to-s.from))[:s.to-s.from]
 			if _, err := file.ReadAt(b, s.from); err != nil || !sound(b) {
 				bad = append(bad, s)
 			}

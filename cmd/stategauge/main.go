@@ -50,6 +50,7 @@ func run(args []string, s streams) int {
 		newServe(app), newDemo(app), newSimulate(app), newDiagnose(app), newBacktest(app), newTestRules(app), newScore(app), newVersion(app),
 	}
 	commands = append(commands, newChecks(app)...)
+	commands = append(commands, newHistory(app)...)
 	chosen, err := app.Parse(args)
 	if exit >= 0 {
 		return exit
