@@ -71,6 +71,8 @@ func BenchmarkCommitVersusNoSync(b *testing.B) {
 // commitUnsynced is Commit without waiting for the disk.
 func (s *Store) commitUnsynced(steps []*Step) error {
 	err := s.write("commit", pebble.NoSync, func(b *pebble.Batch) error {
+		s.known.Lock()
+		defer s.known.Unlock()
 		w := writer{s: s, b: b}
 		for _, step := range steps {
 			if err := w.step(step); err != nil {

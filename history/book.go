@@ -136,6 +136,8 @@ func (s *Store) flushTallies() error {
 		}
 		return nil
 	})
+	s.known.Lock()
+	defer s.known.Unlock()
 	clear(s.tally)
 	return err
 }

@@ -41,6 +41,8 @@ func (s *Store) commit(steps []*Step) error {
 		return fmt.Errorf("history %s: commit: %w", s.o.Dir, err)
 	}
 	if err := s.write("commit", pebble.Sync, func(b *pebble.Batch) error {
+		s.known.Lock()
+		defer s.known.Unlock()
 		w := writer{s: s, b: b}
 		for _, step := range steps {
 			if err := w.step(step); err != nil {

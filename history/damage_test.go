@@ -324,3 +324,41 @@ func opensWhole(t *testing.T, o Options, d *diary, name string) bool {
 	}
 	return true
 }
+
+// TestAManifestThatLostItsEndIsNoticedWhereNoTableIsMissing cuts the manifest back
+// to before a flush: Pebble would take the table for garbage and delete it.
+func TestAManifestThatLostItsEndIsNoticedWhereNoTableIsMissing(t *testing.T) {
+	o := Options{Dir: "data", FS: vfs.NewMem(), memtableBytes: 1 << 20}
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &diary{t: t, s: s, sized: 1000, noise: true}
+	m, err := manifestOf(o.FS, "data/history")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // so that the first logs are written over or deleted
+		for range 20 {
+			if err := d.commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flush(t, s)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files(t, o, ".log") {
+		if name != newestLog(t, o) {
+			remove(t, o, name)
+		}
+	}
+	harm(t, o, m.name, func(b []byte) []byte { return b[:m.size] })
+	if _, err := Open(o); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "manifest does not hold table") {
+		t.Fatalf("error is %v", err)
+	}
+	if r, err := Repair(o, t0); err != nil || r.Records != int64(2*d.acked.Load()) {
+		t.Errorf("%+v %v", r, err)
+	}
+}

@@ -125,15 +125,17 @@ func (s *Store) reopen() error {
 	if err := s.probe(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	s.dead++ // whether it opens or not: what fails at opening is left behind as well
-	if err := s.place.prepare(s.o); err != nil {
-		return err
+	err := s.place.prepare(s.o)
+	if err == nil {
+		err = s.start(s.o.FS)
 	}
-	if err := s.start(s.o.FS); err != nil {
-		return err
+	if err == nil || errors.Is(err, ErrFailed) { // the one before, or the one that failed at once
+		s.dead++
 	}
-	s.o.Metrics.Reopened.Inc()
-	return nil
+	if err == nil {
+		s.o.Metrics.Reopened.Inc()
+	}
+	return err
 }
 
 // probeBytes is what the disk has to take before an engine is trusted to it.

@@ -106,8 +106,8 @@ func (r *replayer) step(s *Store, key, value []byte) (err error) {
 }
 
 func (s *Store) names(keep func(queryName) bool) map[uint32]queryName {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.known.RLock()
+	defer s.known.RUnlock()
 	return s.book.of(keep)
 }
 
@@ -188,8 +188,8 @@ func (s *Store) counts() (map[uint32]int64, error) {
 		out[query] += int64(n)
 		return err
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.known.RLock()
+	defer s.known.RUnlock()
 	for id, n := range s.tally {
 		out[id.query] += int64(n)
 	}

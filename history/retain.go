@@ -192,6 +192,8 @@ func (s *Store) forgetQueries() error {
 	if err != nil {
 		return err
 	}
+	s.known.Lock()
+	defer s.known.Unlock()
 	for _, number := range gone {
 		s.book.forget(number)
 	}
@@ -220,7 +222,9 @@ func (s *Store) gone() (out []uint32, err error) {
 			}
 			if err := in.Call(func() error {
 				if has {
+					s.known.Lock()
 					s.book.seen(number, bucket(last, hourMs))
+					s.known.Unlock()
 				} else {
 					out = append(out, number)
 				}

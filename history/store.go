@@ -20,15 +20,17 @@ type Store struct {
 	place place
 	lock  io.Closer // of the directory; nil where read only
 
-	mu     sync.Mutex // of everything below; held over a write
+	mu     sync.Mutex // of writing, and of what only writers use; held over a write
 	closed bool
 	next   uint64
-	book   book
-	tally  tallies
 	hold   hold
 	sample sample
 	since  int64 // Unix seconds since when nothing can be written, 0 if it can
 	dead   int   // engines left behind
+
+	known sync.RWMutex // of what follows; writers hold mu as well
+	book  book
+	tally tallies
 
 	live sync.RWMutex // of eng; never held over a call into it
 	eng  *engine.Engine
@@ -91,9 +93,11 @@ func (s *Store) load(eng *engine.Engine) error {
 	}); err != nil {
 		return err
 	}
-	s.next, s.book, s.hold = l.next, l.book, l.hold
-	s.tally = tallies{}
+	s.next, s.hold = l.next, l.hold
 	s.sample = sample{}
+	s.known.Lock()
+	defer s.known.Unlock()
+	s.book, s.tally = l.book, tallies{}
 	return nil
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -96,7 +95,7 @@ func exportHistory(c *historyCommand, s streams) (err error) {
 }
 
 func importHistory(c *historyCommand, s streams) error {
-	var from io.Reader = s.in
+	from := s.in
 	if c.file != "-" {
 		f, err := os.Open(c.file)
 		if err != nil {

@@ -88,7 +88,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, f *fence) *pebble.Options {
 		FormatMajorVersion:         Format,
 		ReadOnly:                   o.ReadOnly,
 		MemTableSize:               uint64(cmp.Or(o.MemtableBytes, memtableBytes)),
-		L0CompactionThreshold:      4,
+		L0CompactionThreshold:      8, // at four layers: Pebble counts them twice
 		L0CompactionFileThreshold:  16,
 		LBaseMaxBytes:              64 << 20,
 		MaxManifestFileSize:        1 << 20,
