@@ -159,7 +159,7 @@ func (s *changedSpec) compile(c *ruleCompiler, key string) detector {
 func (d *changedDetector) name() string                      { return "changed" }
 func (d *changedDetector) inputs() []*expression             { return nil }
 func (d *changedDetector) span() Extent                      { return Extent{} }
-func (d *changedDetector) newWatcher() watcher               { return view(d.judge) }
+func (d *changedDetector) newWatcher() watcher               { return changedView{view(d.judge), d} }
 func (d *changedDetector) newTracker(*trend.Scratch) tracker { return nil }
 
 func (d *changedDetector) describe() string {
@@ -200,12 +200,29 @@ func (d *changedDetector) judge(q *queryState, _ int64) Judgement {
 	return j
 }
 
+// changedView is a watcher that knows without a look that nothing has happened.
+type changedView struct {
+	view
+	d *changedDetector
+}
+
+// neverAgain is why nothing is found where nothing happened.
+const neverAgain = "it did not happen again"
+
+// stays reports whether judge would say the same as before: most queries never have what
+// a rule is about.
+func (v changedView) stays(q *queryState, before *Judgement) bool {
+	c := &q.story.changes
+	return len(c.of[v.d.kind]) == 0 && before.Said == SaidClear && before.Count == 0 && before.Why == neverAgain &&
+		v.d.spec.Critical == nil && !c.standing[v.d.kind] && q.story.reload.doubt == ""
+}
+
 // otherwise says why nothing is found.
 func (d *changedDetector) otherwise(q *queryState, n int) Judgement {
 	if r := &q.story.reload; d.kind == changeReloaded && r.doubt != "" {
 		return noted(SaidCannotTell, r.doubt)
 	}
-	j := noted(SaidClear, "it did not happen again")
+	j := noted(SaidClear, neverAgain)
 	j.Value, j.Count = float64(n), n
 	return j
 }

@@ -51,6 +51,12 @@ type watcher interface {
 	judge(q *queryState, nowMs int64) Judgement
 }
 
+// staying is a watcher that often knows, for less than a judgement costs, that it would
+// say the same as before.
+type staying interface {
+	stays(q *queryState, before *Judgement) bool
+}
+
 // groupDetector is a detector that judges many queries together: those of a
 // cluster, those of a sender. Its rules need no signal; their alerts have no query.
 type groupDetector interface {
@@ -90,6 +96,9 @@ type tracker interface {
 	// points is the number of batches it has to judge by.
 	points() int
 }
+
+// resting is a tracker whose judgements are dear: after some it can do with half as many.
+type resting interface{ rests(last *Judgement) bool }
 
 // Judgement is what a detector makes of one series at one batch. Values are in the
 // signal's unit.

@@ -149,6 +149,10 @@ type value struct {
 	eval     Signal
 	constant bool
 	number   float64 // of a constant
+	// figure is set where the value is one figure of the vector that is looked at; id
+	// says which.
+	figure bool
+	id     event.MetricID
 }
 
 func (c *compiler) failf(n ast.Node, format string, args ...any) error {
@@ -270,7 +274,8 @@ func (c *compiler) name(n ast.Node, name string) (value, error) {
 	c.out.times = append(c.out.times, l.times...)
 	c.out.duration = c.out.duration || l.duration
 	c.env[name] = float64(0)
-	return value{eval: l.eval}, nil
+	figure := l.metric < event.NumMetrics && (l.of == OfOperator || c.scope.of == OfQuery)
+	return value{eval: l.eval, figure: figure, id: l.metric}, nil
 }
 
 // reference uses another signal's value.

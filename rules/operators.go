@@ -42,11 +42,11 @@ var binaryOperators = map[string]struct {
 	"*": {aNumber, aNumber, times},
 	"/": {aNumber, aNumber, divide},
 
-	"<":  {aNumber, aTruth, func(x, y value) Signal { return compare(x, y, func(a, b float64) bool { return a < b }) }},
+	"<":  {aNumber, aTruth, func(x, y value) Signal { return below(x, y) }},
 	"<=": {aNumber, aTruth, func(x, y value) Signal { return compare(x, y, func(a, b float64) bool { return a <= b }) }},
-	">":  {aNumber, aTruth, func(x, y value) Signal { return compare(x, y, func(a, b float64) bool { return a > b }) }},
+	">":  {aNumber, aTruth, func(x, y value) Signal { return below(y, x) }},
 	">=": {aNumber, aTruth, func(x, y value) Signal { return compare(x, y, func(a, b float64) bool { return a >= b }) }},
-	"==": {aNumber, aTruth, func(x, y value) Signal { return compare(x, y, func(a, b float64) bool { return a == b }) }},
+	"==": {aNumber, aTruth, equal},
 	"!=": {aNumber, aTruth, func(x, y value) Signal { return compare(x, y, func(a, b float64) bool { return a != b }) }},
 
 	"and": {aTruth, aTruth, both},
@@ -176,9 +176,20 @@ func times(l, r value) Signal {
 // ones (units) and save a call.
 func divide(l, r value) Signal {
 	x, y := l.eval, r.eval
-	if r.constant && r.number != 0 {
-		by := r.number
+	by, id := r.number, l.id
+	switch {
+	case r.constant && by != 0 && l.figure:
+		return func(v *event.Vector, _ *event.Batch, _ *event.Operator, _ *Facts) float64 { return v[id] / by }
+	case r.constant && by != 0:
 		return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 { return x(v, b, o, f) / by }
+	case l.figure:
+		return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+			d := y(v, b, o, f)
+			if d == 0 {
+				return math.NaN()
+			}
+			return v[id] / d
+		}
 	}
 	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
 		d := y(v, b, o, f)
@@ -186,6 +197,54 @@ func divide(l, r value) Signal {
 			return math.NaN()
 		}
 		return x(v, b, o, f) / d
+	}
+}
+
+// below is l < r. What is absent is below nothing and above nothing, and the answer is
+// absent too. Comparisons with a constant are the common ones.
+func below(l, r value) Signal {
+	x, y := l.eval, r.eval
+	switch {
+	case r.constant && r.number == r.number:
+		most := r.number
+		return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+			p := x(v, b, o, f)
+			if p != p {
+				return p
+			}
+			return truth(p < most)
+		}
+	case l.constant && l.number == l.number:
+		least := l.number
+		return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+			q := y(v, b, o, f)
+			if q != q {
+				return q
+			}
+			return truth(least < q)
+		}
+	}
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		p, q := x(v, b, o, f), y(v, b, o, f)
+		if p != p || q != q {
+			return math.NaN()
+		}
+		return truth(p < q)
+	}
+}
+
+// equal is l == r.
+func equal(l, r value) Signal {
+	if !r.constant || r.number != r.number {
+		return compare(l, r, func(a, b float64) bool { return a == b })
+	}
+	x, want := l.eval, r.number
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		p := x(v, b, o, f)
+		if p != p {
+			return p
+		}
+		return truth(p == want)
 	}
 }
 

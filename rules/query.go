@@ -214,7 +214,10 @@ func (s *series) judge(q *queryState) {
 	if s.alert != nil {
 		stride = max(1, stride*activeStride/quietStride)
 	}
-	if s.waited < stride && q.elapsedMs-s.judgedAt < int64(s.stride)*judgeEveryMs/quietStride {
+	if !s.due(q, stride, s.stride) {
+		return
+	}
+	if r, ok := s.tracker.(resting); ok && s.alert == nil && r.rests(&s.judged) && !s.due(q, 2*stride, 2*s.stride) {
 		return
 	}
 	s.waited, s.judgedAt = 0, q.elapsedMs
@@ -223,6 +226,12 @@ func (s *series) judge(q *queryState) {
 		hold = &s.alert.finding
 	}
 	s.judged = s.tracker.judge(hold)
+}
+
+// due reports whether so many batches came since the last judgement, or as much time
+// passed as that many usually take at the most.
+func (s *series) due(q *queryState, batches, quiet int) bool {
+	return s.waited >= batches || q.elapsedMs-s.judgedAt >= int64(quiet)*judgeEveryMs/quietStride
 }
 
 // reset empties the windows. An alert stays: it needs batches that say it is over.

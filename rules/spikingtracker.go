@@ -72,14 +72,16 @@ func (t *spikingTracker) look(h *history, hold *Judgement) Judgement {
 		from = 0
 	}
 	r := t.s.Rows()
-	r.Y, r.Batch, r.Ms = h.column(r.Y[:0], 0, from), h.ids(r.Batch[:0], from), h.timesMs(r.Ms[:0], from)
-	rhythm := t.s.Periodicity(r.Batch, r.Ms, r.Y, t.d.options)
+	r.Y = h.column(r.Y[:0], 0, from)
+	rhythm, enough := t.s.CountSpikes(r.Y, t.d.options)
 	j := judgement(SaidClear, "")
-	j.Points, j.SpanMs, j.Count = h.batches(from), r.Ms[len(r.Ms)-1]-r.Ms[0], rhythm.Spikes
+	j.Points, j.SpanMs, j.Count = h.batches(from), h.ageMs(from), rhythm.Spikes
 	j.Value, j.Limit = rhythm.Median, rhythm.Threshold
-	if rhythm.Spikes < t.d.options.MinSpikes {
+	if !enough {
 		return j
 	}
+	r.Batch, r.Ms = h.ids(r.Batch[:0], from), h.timesMs(r.Ms[:0], from)
+	rhythm = t.s.Periodicity(r.Batch, r.Ms, r.Y, t.d.options)
 	r.Places, _, _ = t.s.Spikes(r.Y, t.d.options, r.Places[:0])
 	if !t.standOut(r) {
 		j.Why = "the batches around them are as high: a level, not spikes"

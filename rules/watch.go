@@ -69,7 +69,9 @@ func (e *Engine) watchAll(out []Verdict) []Verdict {
 // judgeEvents asks a watcher and moves its alert.
 func (e *Engine) judgeEvents(q *queryState, ri int, s *series, out []Verdict) []Verdict {
 	was := s.judged.Said
-	s.judged = s.watcher.judge(q, e.nowMs)
+	if w, ok := s.watcher.(staying); !ok || !w.stays(q, &s.judged) {
+		s.judged = s.watcher.judge(q, e.nowMs)
+	}
 	e.rules[ri].metrics.evaluations.Inc()
 	e.rules[ri].lastMs = e.nowMs
 	if s.judged.Said != was && s.alert == nil && s.judged.Said != SaidFound {

@@ -99,6 +99,9 @@ func (l *lane) carry(v Carrier) {
 		}
 		before = m
 	}
+	if !v.Writing() && v.OK() {
+		l.look()
+	}
 }
 
 // markForm is a mark as it is carried: its distance from the one before.

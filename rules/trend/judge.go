@@ -191,7 +191,7 @@ func (c *Columns) Level(column, load int, recent, before Span, o LevelOptions) L
 	_, res.RecentBatches = s.addValues(near, from, near.n, column, load)
 	all := batches + res.RecentBatches + far.size - 1
 	if split == 0 || 2*batches < before.Batches ||
-		!before.covered(all-recent.Batches, near.untilMs()-far.marks[far.at(start)].fromMs(*far.origin)-recent.Ms) {
+		!before.covered(all-recent.Batches, near.until-far.marks[far.at(start)].fromMs(*far.origin)-recent.Ms) {
 		return LevelResult{Since: -1}
 	}
 	res.BeforeBatches, res.Since, res.Verdict = batches, since, Clear

@@ -17,7 +17,8 @@ type lane struct {
 	marks   []packedMark
 	vals    [][]float32 // by column, then by place
 	head, n int
-	size    int // batches of a new row
+	until   int64 // when the newest row's last batch began
+	size    int   // batches of a new row
 	views   []*view
 }
 
@@ -36,10 +37,12 @@ func (l *lane) at(i int) int {
 // mark returns the mark at a place.
 func (l *lane) mark(place int) mark { return l.origin.unpack(l.marks[place]) }
 
-// untilMs is when the newest row's last batch began.
-func (l *lane) untilMs() int64 {
-	m := l.mark(l.at(l.n - 1))
-	return m.untilMs()
+// look makes the newest row's end known, whichever that is by now.
+func (l *lane) look() {
+	if l.n > 0 {
+		m := l.mark(l.at(l.n - 1))
+		l.until = m.untilMs()
+	}
 }
 
 // append keeps a row; the lane must have room.
@@ -53,6 +56,7 @@ func (l *lane) append(m mark, row []float32) {
 		l.vals[c][i] = row[c]
 	}
 	l.n++
+	l.until = m.untilMs()
 	for _, v := range l.views {
 		v.add(l)
 	}
@@ -111,6 +115,7 @@ func (l *lane) fold() {
 	}
 	l.n = kept
 	l.size *= blockGrowth
+	l.look()
 	for _, v := range l.views {
 		v.recount(l)
 	}
@@ -146,7 +151,7 @@ func (l *lane) spanMs(i int) int64 {
 	if i >= l.n {
 		return 0
 	}
-	return l.untilMs() - l.marks[l.at(i)].fromMs(*l.origin)
+	return l.until - l.marks[l.at(i)].fromMs(*l.origin)
 }
 
 // coversFrom reports whether the rows from the i-th on cover the span.

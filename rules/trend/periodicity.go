@@ -108,6 +108,16 @@ func (s *Scratch) Spikes(y []float64, o SpikeOptions, into []int) (places []int,
 	return into, median, threshold
 }
 
+// CountSpikes is the cheap beginning of Periodicity: it counts the spikes and says
+// whether there are enough of them to ask for a rhythm. O(n).
+func (s *Scratch) CountSpikes(y []float64, o SpikeOptions) (r Rhythm, enough bool) {
+	o = o.withDefaults()
+	r.N = len(y)
+	s.spikes, r.Median, r.Threshold = s.Spikes(y, o, s.spikes[:0])
+	s.firstOfRuns(y, &r)
+	return r, r.Spikes >= o.MinSpikes
+}
+
 // Periodicity says whether the spikes of y keep to a rhythm, and on which axis:
 // batch holds the batch ids and atMs the start of each, both rising. Points in a row
 // above the threshold are one spike.
@@ -137,11 +147,8 @@ func (s *Scratch) Periodicity(batch, atMs []int64, y []float64, o SpikeOptions) 
 	o = o.withDefaults()
 	n := min(len(batch), len(atMs), len(y))
 	y = y[:n]
-	var r Rhythm
-	r.N = n
-	s.spikes, r.Median, r.Threshold = s.Spikes(y, o, s.spikes[:0])
-	s.firstOfRuns(y, &r)
-	if r.Spikes < o.MinSpikes {
+	r, enough := s.CountSpikes(y, o)
+	if !enough {
 		return r
 	}
 	batch, atMs = batch[:n], atMs[:n]

@@ -133,7 +133,9 @@ func (v *view) recount(l *lane) {
 	*v = view{column: v.column, span: v.span, order: v.order[:0], asked: v.asked}
 	n := l.n
 	for l.n = 1; l.n <= n; l.n++ {
+		l.look()
 		v.add(l)
 	}
 	l.n = n
+	l.look()
 }
