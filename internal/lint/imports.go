@@ -41,7 +41,7 @@ var layers = []layer{
 	{dir: "internal/strictyaml", pure: true},
 	{dir: "internal/lint"},
 	{dir: "internal/compose"},
-	{dir: "internal/replay", may: []string{"event", "collector/...", "rules/...", "history", "simulator/...", "internal/strictyaml", "configs"}},
+	{dir: "internal/replay", may: []string{"event", "collector/...", "rules/...", "history", "history/record", "simulator/...", "internal/strictyaml", "configs"}},
 	{dir: "internal/score", may: []string{"event", "collector/...", "rules/...", "internal/replay", "internal/strictyaml", "simulator/...", "configs"}},
 	{dir: "internal/app", may: []string{"event", "collector/...", "exporter/...", "rules/...", "history", "simulator/...", "review", "configs", "internal/..."}},
 	{dir: "cmd/stategauge", may: []string{"internal/...", "simulator/...", "history", "review", "configs"}},

@@ -6,12 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/stategauge/stategauge/collector"
-	"github.com/stategauge/stategauge/collector/decode"
 	"github.com/stategauge/stategauge/collector/filesource"
+	"github.com/stategauge/stategauge/event"
 )
 
 const (
@@ -20,41 +19,27 @@ const (
 	maxLanes = 256
 	// aheadEvents is how many events are read ahead, over all logs.
 	aheadEvents = 2048
+	// stepEvents is how many events are handed over at once.
+	stepEvents = 128
 )
-
-// Stdin is the path that stands for standard input.
-const Stdin = filesource.Stdin
-
-// Inputs are the files of a replay.
-type Inputs struct {
-	// Paths are files and folders; "-" is standard input, and so are no paths at all.
-	Paths []string
-	// Stdin is read for the path "-"; nil means the process's own.
-	Stdin io.Reader
-	// MaxRejected is how many rejects are kept to be listed; 0 means 1,000. All are
-	// counted.
-	MaxRejected int
-}
-
-// Intake is what was read of Inputs.
-type Intake struct {
-	filesource.Summary
-	Rejects []Rejected
-	Hidden  int // rejects over the limit
-}
 
 // lane is one log while it is read, or several one after the other. Events stay in
 // their order within it, which is that of their arrival.
 type lane struct {
-	logs  []*filesource.Source
+	logs  []eventLog
 	steps chan *collector.Step
 	taken chan struct{} // the step has been played
 	index int           // breaks ties: replays of the same files are the same
 	step  *collector.Step
 	at    int   // place of the next event in step
 	ms    int64 // when that event is heard
+	dated int64 // date of the newest event that has one, event.Absent before the first
 	in    Intake
 	err   error
+}
+
+func newLane(index int, logs ...eventLog) *lane {
+	return &lane{logs: logs, index: index, dated: event.Absent, steps: make(chan *collector.Step), taken: make(chan struct{})}
 }
 
 // Merge plays the events of all logs in the order in which they were heard, each
@@ -73,9 +58,14 @@ func Merge(ctx context.Context, in Inputs, play func(it *collector.Item)) (Intak
 		}
 	}
 	heap.Init(&h)
+	outside := 0
 	for len(h) > 0 && ctx.Err() == nil {
 		l := h[0]
-		play(&l.step.Items[l.at])
+		if l.dated == event.Absent || in.within(l.dated) {
+			play(&l.step.Items[l.at])
+		} else {
+			outside++
+		}
 		if l.advance() {
 			heap.Fix(&h, 0)
 		} else {
@@ -85,40 +75,11 @@ func Merge(ctx context.Context, in Inputs, play func(it *collector.Item)) (Intak
 	ended := ctx.Err()
 	stop()
 	sum, rerr := in.gather(lanes)
+	sum.Events -= outside
 	if ended != nil {
 		return sum, ended
 	}
 	return sum, errors.Join(err, rerr)
-}
-
-func (in *Inputs) limit() int {
-	if in.MaxRejected <= 0 {
-		return 1000
-	}
-	return in.MaxRejected
-}
-
-// lanes spreads the logs behind the paths.
-func (in *Inputs) lanes(ctx context.Context) ([]*lane, error) {
-	paths := in.Paths
-	if len(paths) == 0 {
-		paths = []string{filesource.Stdin}
-	}
-	c := filesource.Config{
-		Paths: paths, Stdin: in.Stdin, ByTime: true, Pool: decode.NewPool(decode.DefaultLimits()),
-		NowMs: func() int64 { return 0 }, // the player knows
-	}
-	logs, err := filesource.New(c).Split(ctx)
-	n := min(len(logs), maxLanes)
-	out := make([]*lane, n)
-	for i, log := range logs {
-		log = log.WithStepEvents(max(8, min(128, aheadEvents/n)))
-		if i < n {
-			out[i] = &lane{index: i, steps: make(chan *collector.Step), taken: make(chan struct{})}
-		}
-		out[i%n].logs = append(out[i%n].logs, log)
-	}
-	return out, err
 }
 
 // gather waits for all lanes and adds up what they read.
@@ -204,9 +165,15 @@ func (l *lane) advance() bool {
 	return l.fetch()
 }
 
-// date notes when the next event is heard. What has no date, or an earlier one,
-// comes right after the event before it.
-func (l *lane) date() { l.ms = max(l.ms, heardMs(l.step.Items[l.at].Event)) }
+// date notes when the next event is heard. What is known to be neither heard nor
+// received later comes right after the event before it.
+func (l *lane) date() {
+	it := &l.step.Items[l.at]
+	l.ms = max(l.ms, heardOrReceivedMs(it.Event, &it.Origin))
+	if at := ownMs(it.Event); at != event.Absent {
+		l.dated = at
+	}
+}
 
 // drain gives back what was not played and waits for the reader to end.
 func (l *lane) drain() {

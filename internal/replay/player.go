@@ -86,7 +86,7 @@ func (p *Player) Queries() []track.QueryStatus { return p.tracker.Queries(nil) }
 // Play lets time pass until the event is heard, and plays it. The event is the
 // caller's again when Play returns.
 func (p *Player) Play(e *event.Event, o event.Origin) event.Outcome {
-	p.AdvanceTo(heardMs(e))
+	p.AdvanceTo(heardOrReceivedMs(e, &o))
 	o.ReceivedMs = p.nowMs
 	outcome := event.OutcomeUnjudgeable
 	p.updates = p.tracker.Apply(e, p.nowMs, p.updates[:0])
@@ -121,6 +121,15 @@ func heardMs(e *event.Event) int64 {
 		return max(e.AtMs, e.Batch.EndMs())
 	}
 	return e.AtMs
+}
+
+// heardOrReceivedMs is when an event leaves its sender, or, where nothing dates it,
+// when it was received. That is 0 for events of files.
+func heardOrReceivedMs(e *event.Event, o *event.Origin) int64 {
+	if ms := heardMs(e); ms != event.Absent {
+		return ms
+	}
+	return o.ReceivedMs
 }
 
 // AdvanceTo lets time pass to nowMs, with the ticks that lie between. Time does not

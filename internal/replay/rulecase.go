@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/stategauge/stategauge/collector"
 	"github.com/stategauge/stategauge/collector/decode"
@@ -39,7 +40,7 @@ type ruleCase struct {
 	Size         float64    `yaml:"size"`
 	SparkVersion string     `yaml:"spark_version"`
 	Envelope     bool       `yaml:"envelope"`
-	Events       pathList   `yaml:"events"` // files or folders, relative to the file
+	Events       pathList   `yaml:"events"` // files, folders or histories, relative to the file
 	Series       *notedSpec `yaml:"series"`
 	// Expect lists alerts that must fire; Never symptoms, alert names or severities
 	// that must not, or "others" for whatever is not expected.
@@ -134,6 +135,14 @@ func beside(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
+// inputBeside is beside for what a replay reads.
+func inputBeside(dir, path string) string {
+	if history, ok := strings.CutPrefix(path, HistoryPrefix); ok {
+		return HistoryPrefix + beside(dir, history)
+	}
+	return beside(dir, path)
+}
+
 // prepare checks every test and says how each is played.
 func (f *caseFile) prepare(pos *strictyaml.Positions, dir string, pack *rules.Pack, o CaseOptions) error {
 	var faults strictyaml.Faults
@@ -172,7 +181,7 @@ func (t *ruleCase) source(pos *strictyaml.Positions, path, dir string, o CaseOpt
 		return t.scenario(pos, path, dir, o)
 	}
 	for i := range t.Events {
-		t.Events[i] = beside(dir, t.Events[i])
+		t.Events[i] = inputBeside(dir, t.Events[i])
 	}
 	t.play = t.playFiles
 	return nil
