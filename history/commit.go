@@ -9,8 +9,12 @@ import (
 )
 
 // minFreeBytes is what Commit leaves on the disk, for compactions and for
-// deleting what is old.
-const minFreeBytes = 64 << 20
+// deleting what is old. Reopen is content with less, so that a history that has
+// filled its disk can be opened to delete.
+const (
+	minFreeBytes       = 64 << 20
+	minFreeReopenBytes = 24 << 20
+)
 
 // Commit makes the steps durable, all of them or none, with one write to the
 // disk. Their numbers go on from NextSeq. It must be called by one goroutine at a
@@ -75,16 +79,16 @@ func (s *Store) admit(steps []*Step) error {
 			}
 		}
 	}
-	return s.room()
+	return s.room(minFreeBytes)
 }
 
 // room keeps Pebble from meeting a full disk, which it does not survive.
-func (s *Store) room() error {
+func (s *Store) room(least uint64) error {
 	usage, err := s.o.FS.GetDiskUsage(s.o.Dir)
 	if err != nil {
 		return nil //nolint:nilerr // where the system does not say, writing will
 	}
-	if usage.AvailBytes < minFreeBytes {
+	if usage.AvailBytes < least {
 		return fmt.Errorf("%w: %d MiB left", ErrDiskFull, usage.AvailBytes>>20)
 	}
 	return nil

@@ -143,7 +143,7 @@ const probeBytes = 1 << 20
 
 // probe writes, forces to disk and removes a file.
 func (s *Store) probe() error {
-	if err := s.room(); err != nil {
+	if err := s.room(minFreeReopenBytes); err != nil {
 		return err
 	}
 	name := s.place.path(makingName)
