@@ -140,6 +140,17 @@ func (k *keeper) hearText(text []byte) {
 // simulated plays a scenario that comes with stategauge and returns its events.
 func simulated(t testing.TB, name string, batches int64) []byte {
 	t.Helper()
+	var out bytes.Buffer
+	play(t, name, batches, func(m *simulator.Message) error {
+		out.Write(m.Data)
+		return out.WriteByte('\n')
+	})
+	return out.Bytes()
+}
+
+// play hands on the events of a scenario that comes with stategauge.
+func play(t testing.TB, name string, batches int64, emit func(*simulator.Message) error) {
+	t.Helper()
 	f, err := configs.Scenarios().Open(name + ".yml")
 	if err != nil {
 		t.Fatal(err)
@@ -157,15 +168,14 @@ func simulated(t testing.TB, name string, batches int64) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
 	for m, err := sim.Next(); err == nil; m, err = sim.Next() {
-		out.Write(m.Data)
-		out.WriteByte('\n')
+		if err := emit(m); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := sim.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return out.Bytes()
 }
 
 func builtInRules(t testing.TB) *rules.Pack {
