@@ -307,6 +307,10 @@ func (e *Engine) feed(q *queryState, ri int, b *event.Batch, o *event.Operator, 
 	if s.judged.Said != was && s.alert == nil && s.judged.Said != SaidFound {
 		out = append(out, Verdict{Rule: r.alert, Query: q.ref, Said: s.judged.Said})
 	}
+	if s.alert == nil && s.judged.Said != SaidFound { // most are: nothing to move
+		s.asOfMs = e.asOfMs
+		return out
+	}
 	return e.live(q, ri, s, q.moment(), out)
 }
 

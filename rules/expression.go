@@ -83,7 +83,7 @@ func compileExpression(text string, want sort, sc *scope) (*expression, error) {
 	if node.sort != want {
 		return nil, &exprError{msg: fmt.Sprintf("want %s, got %s", want, node.sort)}
 	}
-	c.out.eval = node.eval
+	c.out.eval, c.out.figure, c.out.id = node.eval, node.figure, node.id
 	return c.out, nil
 }
 

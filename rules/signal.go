@@ -36,6 +36,9 @@ type expression struct {
 	// slot is its place, from 1, among the different expressions of its pack; 0 is none.
 	slot int
 	eval Signal
+	// figure is set where it is one figure of the vector that is looked at; id says which.
+	figure bool
+	id     event.MetricID
 	// times lists the operator's time figures in it: where one cannot be true, the
 	// value is not used.
 	times []event.MetricID
@@ -57,8 +60,12 @@ func (x *expression) at(b *event.Batch, o *event.Operator, f *Facts) (value floa
 			}
 		}
 	}
-	value = x.eval(v, b, o, f)
-	if math.IsInf(value, 0) {
+	if x.figure {
+		value = v[x.id]
+	} else {
+		value = x.eval(v, b, o, f)
+	}
+	if value-value != 0 { // infinite, or no number at all
 		return math.NaN(), true
 	}
 	return value, true

@@ -17,7 +17,8 @@ const (
 	// huberK is where Huber's weights begin to fall, in standard deviations.
 	huberK = 1.345
 	// It takes at most huberRounds, and stops where the last changed the slope by less
-	// than huberSettled of it.
+	// than huberSettled of it, or what a usual change of load makes by less than that of
+	// the noise: a load that nothing follows has no slope to settle.
 	huberRounds  = 12
 	huberSettled = 1e-3
 )
@@ -63,7 +64,7 @@ func (s *Scratch) judgeLoad(o RisingOptions, res *RisingResult) {
 		return
 	}
 	res.Load.WithTime = math.Abs(s.mannKendall(load).Tau) > timeBound
-	b := s.huberSlope(x, y, load, !res.Load.WithTime)
+	b := s.huberSlope(x, y, load, spread, !res.Load.WithTime)
 	b = min(max(b, 0), s.unitCost(y, load))
 	s.adjusted = s.adjusted[:0]
 	for i := range x {
@@ -126,15 +127,15 @@ func (s *Scratch) unitCost(y, load []float64) float64 {
 }
 
 // huberSlope returns the coefficient of load in a regression of y on load, and on
-// x too where withTime says so (Huber 1964, by reweighted least squares).
-func (s *Scratch) huberSlope(x, y, load []float64, withTime bool) float64 {
+// x too where withTime says so; spread is that of the load (Huber 1964, by reweighted least squares).
+func (s *Scratch) huberSlope(x, y, load []float64, spread float64, withTime bool) float64 {
 	s.residual = append(s.residual[:0], y...) // any: the first round weighs all alike
 	var p plane
 	scale := math.Inf(1)
 	for round := range huberRounds {
 		before := p.perLoad
 		p = s.weighted(x, y, load, scale, withTime)
-		if round > 1 && math.Abs(p.perLoad-before) <= huberSettled*math.Abs(p.perLoad) {
+		if d := math.Abs(p.perLoad - before); round > 1 && (d <= huberSettled*math.Abs(p.perLoad) || d*spread <= huberSettled*scale) {
 			break
 		}
 		for i := range x {

@@ -237,11 +237,11 @@ func TestHuberSlopeIgnoresSpikes(t *testing.T) {
 		x, y, load = append(x, float64(i)), append(y, v), append(load, l)
 	}
 	s := new(Scratch)
-	near(t, "slope with time", s.huberSlope(x, y, load, true), 3, 0.1)
+	near(t, "slope with time", s.huberSlope(x, y, load, spreadOf(s, load), true), 3, 0.1)
 	for i := range y {
 		y[i] -= 0.5 * x[i]
 	}
-	near(t, "slope without time", s.huberSlope(x, y, load, false), 3, 0.1)
+	near(t, "slope without time", s.huberSlope(x, y, load, spreadOf(s, load), false), 3, 0.1)
 }
 
 func TestHuberSlopeOfAPerfectFit(t *testing.T) {
@@ -251,9 +251,10 @@ func TestHuberSlopeOfAPerfectFit(t *testing.T) {
 		load = append(load, float64(i%5))
 		y = append(y, 2*load[i]+x[i])
 	}
-	near(t, "slope", new(Scratch).huberSlope(x, y, load, true), 2, 1e-9)
-	near(t, "slope where load is time", new(Scratch).huberSlope(x, x, x, true), 1, 1e-9)
-	near(t, "slope of no load", new(Scratch).huberSlope(x, y, make([]float64, 20), true), 0, 0)
+	s := new(Scratch)
+	near(t, "slope", s.huberSlope(x, y, load, spreadOf(s, load), true), 2, 1e-9)
+	near(t, "slope where load is time", s.huberSlope(x, x, x, spreadOf(s, x), true), 1, 1e-9)
+	near(t, "slope of no load", s.huberSlope(x, y, make([]float64, 20), 0, true), 0, 0)
 }
 
 // A day of 480 batches in which load and duration double, four times over.
@@ -305,4 +306,9 @@ func TestLoadAdjustmentErrorTable(t *testing.T) {
 			}
 		}
 	}
+}
+
+func spreadOf(s *Scratch, load []float64) float64 {
+	_, spread := s.loadSpread(load)
+	return spread
 }

@@ -3,7 +3,7 @@ package trend
 import "math"
 
 // Scratch is the room that the tests work in: some 200 bytes a point of the largest
-// window, 50 KiB at 240 points. The zero value is ready; it belongs to one
+// window, and the slopes of up to 180 points: 180 KiB in all. The zero value is ready; it belongs to one
 // goroutine.
 type Scratch struct {
 	x, y, load             []float64 // the window's points

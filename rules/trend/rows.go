@@ -49,7 +49,7 @@ func (s *Scratch) WithoutLoad(into, x, y, load []float64) ([]float64, bool) {
 	b := 0.0
 	if spread > loadVaries*math.Abs(mid) {
 		withTime := math.Abs(s.mannKendall(s.keptLoad).Tau) > timeBound
-		b = s.huberSlope(s.keptX, s.keptY, s.keptLoad, !withTime)
+		b = s.huberSlope(s.keptX, s.keptY, s.keptLoad, spread, !withTime)
 		b = min(max(b, 0), s.unitCost(s.keptY, s.keptLoad))
 	}
 	for i := range y {

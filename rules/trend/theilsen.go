@@ -23,8 +23,9 @@ func (l Line) At(x float64) float64 { return l.Intercept + l.Slope*x }
 // held the slope of 88, 86 and 72 % of windows of 120 at AR .6, .8 and .95), so ask
 // for z = 2.4 rather than 1.96 and show it as a likely range. A variance of 0 gives Low = High = Slope.
 //
-// It takes O(n log n) for each of some 15 to 30 steps and one pass over all pairs,
-// and no room for the n²/2 slopes: 20 to 120 µs for 120 to 240 points.
+// Up to 180 points it looks at all n²/2 slopes, 20 µs for 120 points. Beyond, it takes
+// O(n log n) for each of some 15 to 30 steps and one pass over all pairs, and no room
+// for the slopes: 120 µs for 240 points.
 func TheilSen(x, y []float64, z, variance float64) Line {
 	s := new(Scratch)
 	l := s.line(x, y)
@@ -83,6 +84,9 @@ type bracket struct {
 // candidate, which is a number of inversions (Cole, Salowe, Steiger and Szemerédi
 // 1989), narrows the interval until the slopes left in it can be collected.
 func (s *Scratch) kthSlopes(x, y []float64, k1, k2 int) float64 {
+	if len(x) <= allSlopesUpTo {
+		return s.pickSlopes(x, y, k1, k2)
+	}
 	lo, hi := slopeBounds(x, y)
 	if lo == hi {
 		return lo
@@ -106,6 +110,23 @@ func (s *Scratch) kthSlopes(x, y []float64, k1, k2 int) float64 {
 		b.hi, b.upTo = m, c
 	}
 	return s.collect(x, y, b, k1, k2)
+}
+
+// allSlopesUpTo is the number of points up to which selecting among all slopes beats
+// narrowing them down, which a partition without branches made true: 20 against 50 µs
+// at 120 points, 41 against 90 at 174. The slopes take 129 KB then.
+const allSlopesUpTo = 180
+
+// pickSlopes is kthSlopes by selection among all slopes.
+func (s *Scratch) pickSlopes(x, y []float64, k1, k2 int) float64 {
+	s.pick = s.pick[:0]
+	for i, xi := range x {
+		yi := y[i]
+		for j := i + 1; j < len(x); j++ {
+			s.pick = append(s.pick, (y[j]-yi)/(x[j]-xi))
+		}
+	}
+	return pickRanks(s.pick, k1, k2)
 }
 
 // slopeBounds encloses all slopes: the steepest pair is always one of neighbours.

@@ -64,6 +64,19 @@ func TestEverySlopeIsFoundByItsRank(t *testing.T) {
 	}
 }
 
+// TestSlopesOfManyPointsAreFoundByTheirRank goes beyond what all slopes are looked at for.
+func TestSlopesOfManyPointsAreFoundByTheirRank(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	s := new(Scratch)
+	for trial := range 6 {
+		x, y := randomSeries(rng, allSlopesUpTo+trial-2, trial%2 == 0)
+		slopes := allSlopes(x, y)
+		for k := trial; k < len(slopes); k += 331 {
+			near(t, "slope of a rank", s.kthSlopes(x, y, k, k), slopes[k], 1e-7*math.Max(1, math.Abs(slopes[k])))
+		}
+	}
+}
+
 func TestSlopeOfEqualValuesIsZero(t *testing.T) {
 	l := TheilSen(ramp(50), slices.Repeat([]float64{3}, 50), 2.4, 1000)
 	if l != (Line{Intercept: 3}) {
