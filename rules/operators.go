@@ -42,7 +42,7 @@ var binaryOperators = map[string]struct {
 	"*": {aNumber, aNumber, times},
 	"/": {aNumber, aNumber, divide},
 
-	"<":  {aNumber, aTruth, func(x, y value) Signal { return below(x, y) }},
+	"<":  {aNumber, aTruth, below},
 	"<=": {aNumber, aTruth, func(x, y value) Signal { return compare(x, y, func(a, b float64) bool { return a <= b }) }},
 	">":  {aNumber, aTruth, func(x, y value) Signal { return below(y, x) }},
 	">=": {aNumber, aTruth, func(x, y value) Signal { return compare(x, y, func(a, b float64) bool { return a >= b }) }},

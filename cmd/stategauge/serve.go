@@ -24,6 +24,7 @@ func newServe(root *kingpin.Application) command {
 	c := &serveCommand{CmdClause: root.Command("serve", "Take events, export series, judge trends and page."), opts: app.DefaultOptions(), log: &promslog.Config{}}
 	c.Flag("config.file", "Configuration file. Without one, events come in by HTTP and nothing is paged.").StringVar(&c.opts.ConfigFile)
 	c.Flag("rules", "Rule file; repeatable. Without one, the built-in rules are used.").StringsVar(&c.opts.RuleFiles)
+	c.Flag("storage.path", "Directory of the history: recent batches, hourly figures, and what a restart goes on from. Without one nothing is kept on disk.").StringVar(&c.opts.StoragePath)
 	c.opts.Web = kingpinflag.AddFlags(c.CmdClause, ":9980")
 	c.log.Level, c.log.Format = promslog.NewLevel(), promslog.NewFormat()
 	c.Flag(promslogflag.LevelFlagName, promslogflag.LevelFlagHelp).Default("info").HintOptions(promslog.LevelFlagOptions...).SetValue(c.log.Level)

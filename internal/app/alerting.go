@@ -45,8 +45,25 @@ func watchdog(now time.Time) rules.Alert {
 
 func (a *App) send(alerts []rules.Alert) {
 	if len(alerts) > 0 {
+		a.judge.told = true
 		a.notifier.Notify(a.ctx, alerts)
 	}
+}
+
+// confirm ends what Alertmanagers were told before a restart and nothing stands for
+// any more: its rule is gone, or its query.
+func (a *App) confirm() {
+	if n := a.notifier.ResolveUnconfirmed(); n > 0 {
+		a.log.Info("alerts of before the restart are over", "alerts", n)
+	}
+}
+
+// letAlertsGo forgets that a query's alerts were told: another process tells of them
+// from now on. It runs on the judging goroutine.
+func (a *App) letAlertsGo(id event.QueryID) {
+	a.delivery.forget(id)
+	a.judge.told = true
+	a.notifier.LetGo(func(label func(string) string) bool { return label("query_id") == string(id) })
 }
 
 // decorate adds the labels that the configuration has for the alerts' queries. The

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"net"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 	"github.com/stategauge/stategauge/collector/decode"
 	"github.com/stategauge/stategauge/collector/httpsource"
 	"github.com/stategauge/stategauge/collector/track"
+	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/exporter"
 	"github.com/stategauge/stategauge/rules"
 	"github.com/stategauge/stategauge/rules/notify"
@@ -43,7 +43,7 @@ type App struct {
 	judge    *judge
 	trends   *trends
 	delivery *delivery
-	commit   Commit
+	journal  *journal // nil: nothing is kept on disk
 
 	http        atomic.Pointer[httpsource.Source]
 	httpMetrics *httpsource.Metrics
@@ -60,9 +60,15 @@ type App struct {
 	ready     atomic.Bool
 	judgeStop context.CancelFunc
 	keeper    *runningPart
-	reload    sync.Mutex
-	stopped   sync.Once
-	stopErr   error
+	clock     *runningPart // of the journal
+	historian *runningPart // sums up hours
+	positions positions
+	// lookbackMs is how far back the longest window of the rules reaches.
+	lookbackMs atomic.Int64
+	measures   atomic.Pointer[[]rules.Measure] // the signals of the rules
+	reload     sync.Mutex
+	stopped    sync.Once
+	stopErr    error
 }
 
 // New builds a daemon from options and the configuration they name, and opens its
@@ -103,6 +109,8 @@ func (a *App) build(conf *Config, pack *rules.Pack) error {
 	a.exporter = exporter.New(a.exporterOptions(conf))
 	a.buildShards(conf)
 	a.intake = newIntake(conf.Intake.QueueEvents, len(a.shards.all))
+	a.lookbackMs.Store(pack.Lookback().Milliseconds())
+	a.learnMeasures(pack)
 	a.judge = newJudge(a, pack, a.engineOptions(conf), conf.Intake.RulesQueue)
 	a.trends = newTrends(a.exporter, a.registry)
 	a.delivery = newDelivery(conf.Alerting.HoldOlderThan.Std())
@@ -115,15 +123,19 @@ func (a *App) build(conf *Config, pack *rules.Pack) error {
 	}
 	a.notifier = n
 	a.registerGauges()
+	if err := a.openJournal(conf); err != nil {
+		return err
+	}
 	a.server = newServer(a.routes())
 	return a.listen()
 }
 
 func (a *App) buildShards(conf *Config) {
 	a.seen, a.senders = track.NewFilter(filterBytes), track.NewSenders()
-	a.shards = &shards{seed: maphash.MakeSeed()}
-	for range a.opts.Shards {
+	a.shards = &shards{}
+	for i := range a.opts.Shards {
 		a.shards.all = append(a.shards.all, &shard{
+			index: i, changed: map[event.QueryID]bool{}, homes: map[event.QueryID]place{},
 			jobs:    make(chan job, conf.Intake.QueueEvents),
 			tracker: track.New(a.trackerConfig(conf), a.seen),
 		})
@@ -149,6 +161,7 @@ func (a *App) Start() {
 	judging, stopJudging := context.WithCancel(context.Background())
 	a.judgeStop = stopJudging
 	go a.judge.run(judging)
+	a.startJournal()
 	a.keeper = runPart(a.keepHouse, a.fail)
 	a.notifying = runPart(a.notifier.Run, func(err error) { a.fail(fmt.Errorf("notifier: %w", err)) })
 	a.kafka.start(a)

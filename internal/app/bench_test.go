@@ -24,8 +24,10 @@ import (
 // daemon's own processor time and memory; its value is the configuration file,
 // and daemonRules the rule file, if any.
 const (
-	asDaemon    = "STATEGAUGE_TEST_DAEMON"
-	daemonRules = "STATEGAUGE_TEST_RULES"
+	asDaemon = "STATEGAUGE_TEST_DAEMON"
+	// daemonStorage is where it keeps its history, if at all.
+	daemonStorage = "STATEGAUGE_TEST_STORAGE"
+	daemonRules   = "STATEGAUGE_TEST_RULES"
 )
 
 func TestMain(m *testing.M) {
@@ -44,7 +46,8 @@ func daemon(config, ruleFile string) error {
 	none, socket := "", false
 	o.Web = &web.FlagConfig{WebListenAddresses: &[]string{"127.0.0.1:0"}, WebConfigFile: &none, WebSystemdSocket: &socket}
 	o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	o.ConfigFile = config
+	o.ConfigFile, o.StoragePath = config, os.Getenv(daemonStorage)
+	o.SaveEvery = time.Second
 	if ruleFile != "" {
 		o.RuleFiles = []string{ruleFile}
 	}
@@ -67,8 +70,14 @@ type child struct {
 
 func runChild(b *testing.B, config string, rulesOn bool) *child {
 	b.Helper()
+	return runChildWith(b, config, rulesOn, "")
+}
+
+// runChildWith runs a daemon that keeps its history in a directory.
+func runChildWith(b *testing.B, config string, rulesOn bool, storage string) *child {
+	b.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), asDaemon+"="+configFile(b, config))
+	cmd.Env = append(os.Environ(), asDaemon+"="+configFile(b, config), daemonStorage+"="+storage)
 	if !rulesOn {
 		f := b.TempDir() + "/none.yaml"
 		if err := os.WriteFile(f, []byte("groups: []\n"), 0o600); err != nil {

@@ -16,6 +16,7 @@ type Config struct {
 	Kafka    *KafkaConfig        `yaml:"kafka"` // nil: no Kafka source
 	Alerting AlertingConfig      `yaml:"alerting"`
 	Export   ExportConfig        `yaml:"export"`
+	Storage  StorageConfig       `yaml:"storage"`
 	Labels   map[string][]string `yaml:"labels"` // label to places where the carrier has it, first non-empty counts
 	Queries  []QueryOverride     `yaml:"queries"`
 }
@@ -52,8 +53,11 @@ type KafkaConfig struct {
 	HeartbeatInterval strictyaml.Duration `yaml:"heartbeat_interval"`
 	SessionTimeout    strictyaml.Duration `yaml:"session_timeout"`
 	WatchInterval     strictyaml.Duration `yaml:"watch_interval"` // how often topics and partitions are looked at
-	TLS               *TLSConfig          `yaml:"tls"`
-	SASL              *SASLConfig         `yaml:"sasl"`
+	// Lookback is how much of its past is read again of a partition that comes from
+	// another process; 0 is as far as the longest window of the rules.
+	Lookback strictyaml.Duration `yaml:"lookback"`
+	TLS      *TLSConfig          `yaml:"tls"`
+	SASL     *SASLConfig         `yaml:"sasl"`
 }
 
 // SASLConfig authenticates with Kafka.
@@ -113,6 +117,14 @@ type ExportConfig struct {
 	GaugeStaleness strictyaml.Duration `yaml:"gauge_staleness"`  // silence after which a query's gauges are left out
 }
 
+// StorageConfig bounds what is kept on disk where --storage.path names a directory.
+type StorageConfig struct {
+	MaxBytes   strictyaml.Bytes    `yaml:"max_bytes"`   // all of it; the oldest goes first
+	RawFor     strictyaml.Duration `yaml:"raw_for"`     // every batch
+	HourlyFor  strictyaml.Duration `yaml:"hourly_for"`  // the rules' signals by the hour
+	CacheBytes strictyaml.Bytes    `yaml:"cache_bytes"` // memory for what is read
+}
+
 // QueryOverride says what cannot be learnt from the events of the queries that
 // Match names.
 type QueryOverride struct {
@@ -149,8 +161,13 @@ func DefaultConfig() Config {
 			Series: 2000000, SeriesPerQuery: 5000, UnknownKeys: 200, LabelBytes: 256,
 			GaugeStaleness: strictyaml.Duration(24 * time.Hour),
 		},
+		Storage: StorageConfig{
+			MaxBytes: 20 << 30, RawFor: strictyaml.Duration(7 * day), HourlyFor: strictyaml.Duration(396 * day), CacheBytes: 16 << 20,
+		},
 	}
 }
+
+const day = 24 * time.Hour
 
 // fill puts defaults into a Kafka section that the file switched on.
 func (k *KafkaConfig) fill() {

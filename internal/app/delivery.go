@@ -14,6 +14,7 @@ import (
 const (
 	withheldInhibited = "inhibited" // the alert of its cause speaks for it
 	withheldMuted     = "muted"     // the configuration says so
+	withheldReplayed  = "replayed"  // its query's past is being read again
 	withheldOld       = "old"       // it rests on events of long ago: a replay, or a backlog
 )
 
@@ -30,6 +31,9 @@ type delivery struct {
 	holdOlderThan time.Duration // 0: deliver whatever its age
 	told          map[string]rules.Alert
 	held          map[string]heldAlert
+	// replaying are the queries whose past is being read again, with the rounds since
+	// the last word of it. Their alerts were another's to tell of.
+	replaying map[event.QueryID]int
 }
 
 // heldAlert is when an alert that looked old was first seen, and how old it was.
@@ -39,7 +43,7 @@ type heldAlert struct {
 }
 
 func newDelivery(holdOlderThan time.Duration) *delivery {
-	return &delivery{holdOlderThan: holdOlderThan, told: map[string]rules.Alert{}, held: map[string]heldAlert{}}
+	return &delivery{holdOlderThan: holdOlderThan, told: map[string]rules.Alert{}, held: map[string]heldAlert{}, replaying: map[event.QueryID]int{}}
 }
 
 // changed takes alerts that changed their state and returns those to deliver.
@@ -57,6 +61,7 @@ func (d *delivery) changed(alerts []rules.Alert, o *overrides, now time.Time) []
 // resolves of those that are to ring no more.
 func (d *delivery) all(alerts []rules.Alert, o *overrides, now time.Time) []rules.Alert {
 	var out []rules.Alert
+	d.settle()
 	live, rings := make(map[string]bool, len(alerts)), make(map[string]bool, len(alerts))
 	for i := range alerts {
 		al := &alerts[i]
@@ -82,6 +87,60 @@ func (d *delivery) all(alerts []rules.Alert, o *overrides, now time.Time) []rule
 	return append(gone, out...)
 }
 
+// follow notes whether a query's newest word was read again or is live.
+func (d *delivery) follow(id event.QueryID, replayed bool) {
+	switch {
+	case replayed:
+		d.replaying[id] = 0
+	case len(d.replaying) > 0:
+		delete(d.replaying, id)
+	}
+}
+
+// replayRounds is how many looks at the clock after the last replayed word of a
+// query that has nothing newer its alerts leave.
+const replayRounds = 2
+
+// settle lets queries go whose past has been read and that say nothing new.
+func (d *delivery) settle() {
+	for id, rounds := range d.replaying {
+		if d.replaying[id] = rounds + 1; rounds >= replayRounds {
+			delete(d.replaying, id)
+		}
+	}
+}
+
+func (d *delivery) replays(al *rules.Alert) bool {
+	if len(d.replaying) == 0 {
+		return false
+	}
+	_, is := d.replaying[event.QueryID(al.Labels.Get("query_id"))]
+	return is
+}
+
+// forget lets go of a query that is another process' now, with all its alerts.
+func (d *delivery) forget(id event.QueryID) {
+	delete(d.replaying, id)
+	for key, al := range d.told {
+		if al.Labels.Get("query_id") == string(id) {
+			delete(d.told, key)
+		}
+	}
+}
+
+// recall takes over what an earlier process told of.
+func (d *delivery) recall(keys []string, live []rules.Alert) {
+	told := map[string]bool{}
+	for _, key := range keys {
+		told[key] = true
+	}
+	for _, al := range live {
+		if key := identity(al.Labels); told[key] {
+			d.told[key] = al
+		}
+	}
+}
+
 // passes reports whether an alert is to be delivered now, and remembers that it was.
 func (d *delivery) passes(al *rules.Alert, key string, o *overrides, now time.Time) bool {
 	switch al.State {
@@ -105,6 +164,9 @@ func (d *delivery) resolves(al *rules.Alert, key string, o *overrides, now time.
 	_, held := d.held[key]
 	delete(d.told, key)
 	delete(d.held, key)
+	if d.replays(al) && !told {
+		return false // whoever read these events first has said so
+	}
 	return told || !held && al.InhibitedBy == "" && !o.muted(queryOfAlert(al), now) && !d.old(al, now)
 }
 
@@ -115,6 +177,8 @@ func (d *delivery) withheld(al *rules.Alert, key string, o *overrides, now time.
 		return withheldInhibited
 	case o.muted(queryOfAlert(al), now):
 		return withheldMuted
+	case d.replays(al):
+		return withheldReplayed
 	case d.holds(al, key, now):
 		return withheldOld
 	}
@@ -132,6 +196,8 @@ func (d *delivery) seems(al *rules.Alert, o *overrides, now time.Time) string {
 		return withheldInhibited
 	case o.muted(queryOfAlert(al), now):
 		return withheldMuted
+	case d.replays(al):
+		return withheldReplayed
 	case held:
 		return withheldOld
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stategauge/stategauge/collector"
 	"github.com/stategauge/stategauge/event"
+	"github.com/stategauge/stategauge/history"
 )
 
 // errStopped is what sources are told once the daemon is on its way down.
@@ -24,12 +25,48 @@ type intake struct {
 	splits   sync.Pool
 }
 
-// split is one step taken apart by shard, with the wait for its parts.
+// split is one step taken apart by shard, with the waits for its pieces.
 type split struct {
-	parts [][]part
-	wg    sync.WaitGroup
-	mu    sync.Mutex
-	errs  []error
+	kind    stepKind
+	pieces  []piece
+	tracked sync.WaitGroup // every shard has said what it makes of its piece
+	shown   sync.WaitGroup // and has told the exporter and the rules
+
+	// Where a journal is kept:
+	seq      uint64 // in the store; known when the step is committed
+	mark     history.Offset
+	replayed bool
+	lost     map[place]bool // of a release
+}
+
+// stepKind is what shards do with a step.
+type stepKind uint8
+
+const (
+	stepEvents  stepKind = iota // take in what a source brought
+	stepTick                    // let time pass
+	stepRelease                 // let queries go that are another's now
+	stepSave                    // say what has to outlive the process
+)
+
+// piece is what one shard makes of a step. It is kept until the step is on disk.
+type piece struct {
+	parts   []part
+	updates []event.Update
+	records []history.Record
+	body    []byte // the memory of the records
+	ends    []int  // where each record begins in it
+	states  []history.State
+}
+
+func (s *split) reset(kind stepKind) {
+	s.kind, s.mark, s.replayed = kind, history.Offset{}, false
+	for i := range s.pieces {
+		p := &s.pieces[i]
+		clear(p.updates)
+		p.parts, p.updates, p.records = p.parts[:0], p.updates[:0], p.records[:0]
+		p.body, p.ends, p.states = p.body[:0], p.ends[:0], p.states[:0]
+	}
 }
 
 // part is an item of a step as one shard sees it. A heartbeat speaks of queries of
@@ -41,7 +78,7 @@ type part struct {
 
 func newIntake(limit, shards int) *intake {
 	in := &intake{limit: int64(limit)}
-	in.splits.New = func() any { return &split{parts: make([][]part, shards)} }
+	in.splits.New = func() any { return &split{pieces: make([]piece, shards)} }
 	return in
 }
 
@@ -65,49 +102,43 @@ func (a *App) Handle(ctx context.Context, step *collector.Step) error {
 		return collector.ErrFull
 	}
 	defer in.inFlight.Add(-n)
-	err := a.spread(step)
-	if err == nil {
+	a.spread(step)
+	if !step.Replayed {
 		a.count(step)
 	}
-	return err
+	return nil
 }
 
-// spread hands each shard its part of the step and waits for all of them, so that
+// spread hands each shard its piece of the step and waits for all of them, so that
 // the events may be reused when it returns.
-func (a *App) spread(step *collector.Step) error {
+func (a *App) spread(step *collector.Step) {
 	s := a.intake.splits.Get().(*split)
 	defer a.intake.splits.Put(s)
-	s.errs = s.errs[:0]
-	for i := range s.parts {
-		s.parts[i] = s.parts[i][:0]
-	}
+	s.reset(stepEvents)
+	s.replayed = step.Replayed
 	for i := range step.Items {
 		it := &step.Items[i]
 		own := a.shards.of(it.Event.Query.ID)
-		for at := range s.parts {
+		for at := range s.pieces {
 			if at == own || it.Event.Kind == event.KindHeartbeat {
-				s.parts[at] = append(s.parts[at], part{it, at != own})
+				s.pieces[at].parts = append(s.pieces[at].parts, part{it, at != own})
 			}
 		}
 	}
-	for i, parts := range s.parts {
-		if len(parts) == 0 {
+	if a.journal != nil {
+		s.mark = markOf(step)
+		a.journal.send(s)
+		s.shown.Wait()
+		return
+	}
+	for i := range s.pieces {
+		if len(s.pieces[i].parts) == 0 {
 			continue
 		}
-		s.wg.Add(1)
-		a.shards.all[i].jobs <- job{parts: parts, done: s.done}
+		s.shown.Add(1)
+		a.shards.all[i].jobs <- job{split: s, piece: &s.pieces[i], show: true}
 	}
-	s.wg.Wait()
-	return errors.Join(s.errs...)
-}
-
-func (s *split) done(err error) {
-	if err != nil {
-		s.mu.Lock()
-		s.errs = append(s.errs, err)
-		s.mu.Unlock()
-	}
-	s.wg.Done()
+	s.shown.Wait()
 }
 
 // count keeps the books of what came in. It reads the events, so it runs before
@@ -135,6 +166,7 @@ func (a *App) closeIntake() {
 	a.intake.gate.Lock()
 	a.intake.closed = true
 	a.intake.gate.Unlock()
+	a.drainJournal()
 	for _, s := range a.shards.all {
 		close(s.jobs)
 	}
@@ -149,7 +181,7 @@ func (a *App) ask(f func(s *shard)) {
 	}
 	for _, s := range a.shards.all {
 		done := make(chan struct{})
-		s.jobs <- job{do: func() { f(s) }, done: func(error) { close(done) }}
+		s.jobs <- job{do: func() { f(s); close(done) }}
 		<-done
 	}
 }

@@ -30,10 +30,25 @@ type judge struct {
 
 	verdicts []rules.Verdict
 	alerts   []rules.Alert
+	// reached is the newest step of each shard of which everything is judged.
+	reached []uint64
+	// unsaved is the first step since a query's rule state was saved last.
+	unsaved map[event.QueryID]uint64
+	told    bool // something was delivered since that was saved last
 }
 
-// entry is a copy of an update that outlives the step which brought it.
+// stamp says where an update comes from: its shard, the number of its step where a
+// journal is kept, and whether it was read again from a topic, to fill windows.
+type stamp struct {
+	shard    int
+	seq      uint64
+	replayed bool
+}
+
+// entry is a copy of an update that outlives the step which brought it. One without
+// an event only says how far its shard has come.
 type entry struct {
+	stamp    stamp
 	update   event.Update
 	event    event.Event
 	batch    event.Batch
@@ -44,6 +59,7 @@ func newJudge(a *App, pack *rules.Pack, o rules.Options, limit int) *judge {
 	j := &judge{
 		app: a, engine: rules.New(pack, o), limit: limit,
 		wake: make(chan struct{}, 1), asks: make(chan func()), done: make(chan struct{}),
+		reached: make([]uint64, a.opts.Shards), unsaved: map[event.QueryID]uint64{},
 	}
 	j.pool.New = func() any { return new(entry) }
 	j.idle.Store(pack.Len() == 0)
@@ -66,7 +82,7 @@ func (j *judge) length() int {
 
 // offer queues copies of the updates that rules can judge, under one lock and with
 // one wake-up for all of them. Without rules there is nothing to queue.
-func (j *judge) offer(updates []event.Update) {
+func (j *judge) offer(updates []event.Update, at stamp) {
 	if j.idle.Load() {
 		return
 	}
@@ -78,13 +94,27 @@ func (j *judge) offer(updates []event.Update) {
 		}
 		e := j.pool.Get().(*entry)
 		e.copyFrom(&updates[i])
+		e.stamp = at
 		j.queue = append(j.queue, e)
 	}
 	grown := len(j.queue) > before
 	j.mu.Unlock()
-	if !grown {
-		return
+	if grown {
+		j.rouse()
 	}
+}
+
+// mark queues the word that everything of a shard's steps up to seq is queued.
+func (j *judge) mark(shard int, seq uint64) {
+	e := j.pool.Get().(*entry)
+	e.update.Event, e.stamp = nil, stamp{shard: shard, seq: seq}
+	j.mu.Lock()
+	j.queue = append(j.queue, e)
+	j.mu.Unlock()
+	j.rouse()
+}
+
+func (j *judge) rouse() {
 	select {
 	case j.wake <- struct{}{}:
 	default:
@@ -111,6 +141,7 @@ func (j *judge) run(ctx context.Context) {
 	tick := time.NewTicker(j.app.opts.real(j.app.opts.JudgeEvery))
 	defer tick.Stop()
 	j.tick() // the rules' clock starts here, so that a first tick can be missed too
+	j.app.confirm()
 	for {
 		select {
 		case <-j.wake:
@@ -145,14 +176,36 @@ func (j *judge) drain() {
 	j.mu.Unlock()
 	start := time.Now()
 	for i, e := range batch {
-		j.verdicts = j.engine.Apply(&e.update, j.verdicts[:0])
-		j.act(j.verdicts)
+		j.take(e)
 		j.pool.Put(e)
 		batch[i] = nil
 	}
 	j.spare = batch[:0]
 	j.app.metrics.judged.Add(float64(len(batch)))
 	j.app.metrics.judgeSeconds.Add(time.Since(start).Seconds())
+}
+
+func (j *judge) take(e *entry) {
+	if e.update.Event != nil {
+		j.app.delivery.follow(e.event.Query.ID, e.stamp.replayed)
+		j.verdicts = j.engine.Apply(&e.update, j.verdicts[:0])
+		j.act(j.verdicts)
+		if e.update.Moved {
+			j.app.letAlertsGo(e.event.Query.ID)
+		}
+		j.owe(e.event.Query.ID, e.stamp.seq)
+	}
+	j.reached[e.stamp.shard] = max(j.reached[e.stamp.shard], e.stamp.seq)
+}
+
+// owe notes that a query's rule state has changed since it was saved.
+func (j *judge) owe(id event.QueryID, seq uint64) {
+	if seq == 0 {
+		return // no journal is kept
+	}
+	if _, owed := j.unsaved[id]; !owed {
+		j.unsaved[id] = seq
+	}
 }
 
 // tick lets time pass for the rules and sends every live alert again: the lease

@@ -11,9 +11,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
-	"github.com/stategauge/stategauge/collector"
 	"github.com/stategauge/stategauge/collector/kafkasource"
-	"github.com/stategauge/stategauge/event"
 )
 
 // kafkaSlot holds the Kafka source, which a reload may switch on, off or replace.
@@ -79,20 +77,11 @@ func (k *kafkaSlot) replace(ctx context.Context, a *App, s *kafkasource.Source) 
 	return err
 }
 
-// assigned takes note of a new generation of the group. Where it brings partitions
-// that were not held just before, other daemons may have read queries that are known
-// here: what they read must not count as missed. Reading starts where the group
-// left off.
-func (a *App) assigned(_ context.Context, got []collector.Assignment) ([]collector.Start, error) {
-	start, gained := make([]collector.Start, len(got)), false
-	for i := range got {
-		start[i] = collector.Start{Offset: event.Absent, Live: event.Absent}
-		gained = gained || !got[i].Kept
-	}
-	if gained {
-		a.ask(func(s *shard) { s.tracker.TakenOver() })
-	}
-	return start, nil
+// kafkaSource returns the present source, nil where there is none.
+func (a *App) kafkaSource() *kafkasource.Source {
+	a.kafka.mu.Lock()
+	defer a.kafka.mu.Unlock()
+	return a.kafka.source
 }
 
 func (a *App) hasKafka() bool {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/exporter-toolkit/web"
 
@@ -22,9 +23,13 @@ type Options struct {
 	Registry *prometheus.Registry // nil: a new one with the Go and process collectors
 	Now      func() time.Time     // the wall clock
 
+	StoragePath string // where history is kept; empty: nothing is
+	StorageFS   vfs.FS // nil: the disk
+
 	Shards       int           // trackers that work side by side
 	TrackEvery   time.Duration // how often queries are looked at for silence
 	JudgeEvery   time.Duration // how often rules are looked at without an event
+	SaveEvery    time.Duration // how often state is saved, where history is kept
 	StopDeadline time.Duration // how long Stop may take
 
 	// Speed is how many times faster than real time Now runs; 0 is 1. TrackEvery and
@@ -47,7 +52,7 @@ func (o *Options) real(d time.Duration) time.Duration {
 func DefaultOptions() Options {
 	return Options{
 		Logger: slog.Default(), Now: time.Now,
-		Shards: defaultShards(), TrackEvery: 5 * time.Second, JudgeEvery: 15 * time.Second,
+		Shards: defaultShards(), TrackEvery: 5 * time.Second, JudgeEvery: 15 * time.Second, SaveEvery: time.Minute,
 		StopDeadline: 10 * time.Second,
 	}
 }
@@ -68,7 +73,7 @@ func (o *Options) Validate() error {
 	for _, d := range []struct {
 		name string
 		is   time.Duration
-	}{{"track_every", o.TrackEvery}, {"judge_every", o.JudgeEvery}, {"stop_deadline", o.StopDeadline}} {
+	}{{"track_every", o.TrackEvery}, {"judge_every", o.JudgeEvery}, {"save_every", o.SaveEvery}, {"stop_deadline", o.StopDeadline}} {
 		must(d.is > 0, "%s (%s) must be more than 0", d.name, d.is)
 	}
 	return errors.Join(faults...)

@@ -50,6 +50,8 @@ func (a *App) tryReload() error {
 	}
 	a.config.Store(&conf)
 	a.overrides.Store(&overrides{conf.Queries})
+	a.lookbackMs.Store(pack.Lookback().Milliseconds())
+	a.learnMeasures(pack)
 	a.judge.ask(func() {
 		a.delivery.holdOlderThan = conf.Alerting.HoldOlderThan.Std()
 		a.judge.reload(pack)

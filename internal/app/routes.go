@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // routes is everything the daemon answers.
@@ -14,6 +15,7 @@ func (a *App) routes() http.Handler {
 	mux.HandleFunc("GET /api/v1/queries", a.serveQueries)
 	mux.HandleFunc("GET /api/v1/rules", a.serveRules)
 	mux.HandleFunc("GET /api/v1/alerts", a.serveAlerts)
+	mux.HandleFunc("GET /api/v1/query_history", a.serveHistory)
 	mux.HandleFunc("GET /-/healthy", a.serveHealthy)
 	mux.HandleFunc("GET /-/ready", a.serveReady)
 	mux.HandleFunc("POST /-/reload", a.serveReload)
@@ -26,6 +28,7 @@ func (a *App) routes() http.Handler {
 type health struct {
 	Status  string            `json:"status"` // ok or degraded
 	Sources map[string]string `json:"sources"`
+	History string            `json:"history,omitempty"` // where one is kept
 }
 
 // serveHealthy answers 200 while the process can work at all. A source that
@@ -37,6 +40,12 @@ func (a *App) serveHealthy(w http.ResponseWriter, _ *http.Request) {
 		h.Status, h.Sources["kafka"] = "degraded", err.Error()
 	} else if a.hasKafka() {
 		h.Sources["kafka"] = "ok"
+	}
+	if a.journal != nil {
+		h.History = "ok"
+		if since, bad := a.journal.degraded(); bad {
+			h.Status, h.History = "degraded", "not written since "+time.UnixMilli(since).UTC().Format(time.RFC3339)
+		}
 	}
 	writeJSON(w, http.StatusOK, h)
 }

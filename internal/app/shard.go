@@ -1,8 +1,6 @@
 package app
 
 import (
-	"context"
-	"hash/maphash"
 	"runtime"
 	"time"
 
@@ -11,11 +9,6 @@ import (
 	"github.com/stategauge/stategauge/event"
 )
 
-// Commit makes updates durable together with the marks of the sources that
-// brought them. nil means that durable is applied in memory: the daemon then
-// keeps no disk state.
-type Commit func(ctx context.Context, u []event.Update, marks []byte) error
-
 // defaultShards is one tracker per processor: a shard is a goroutine that is
 // never idle under load.
 func defaultShards() int { return runtime.GOMAXPROCS(0) }
@@ -23,34 +16,38 @@ func defaultShards() int { return runtime.GOMAXPROCS(0) }
 // shard owns one tracker and the exporter slots of its queries. Only its own
 // goroutine touches them.
 type shard struct {
+	index   int
 	jobs    chan job
 	tracker *track.Tracker
 	updates []event.Update
+	homes   map[event.QueryID]place // the partitions that queries came from last
+	changed map[event.QueryID]bool  // since their counters were saved, where a journal is kept
 }
 
-// job is work for a shard's goroutine: its part of one step, or, where do is set,
-// a question to the tracker.
+// job is work for a shard's goroutine: its piece of one step, or, where do is set,
+// a question. Without a journal a piece is tracked and shown at once; with one it
+// comes a second time, to be shown, when it is on disk.
 type job struct {
-	parts []part
+	split *split
+	piece *piece
+	show  bool
 	do    func()
-	done  func(error)
 }
 
 // shards spreads queries over trackers by their id.
-type shards struct {
-	all  []*shard
-	seed maphash.Seed
-}
+type shards struct{ all []*shard }
 
-func (s *shards) of(id event.QueryID) int {
-	return int(maphash.String(s.seed, string(id)) % uint64(len(s.all)))
-}
+func (s *shards) of(id event.QueryID) int { return track.ShardOf(id, len(s.all)) }
 
 // run works on jobs until jobs is closed, and looks at the tracker's clock now
-// and then.
+// and then. A journal keeps that clock itself: time that passes is a step like any
+// other.
 func (a *App) runShard(s *shard) {
 	tick := time.NewTicker(a.opts.real(a.opts.TrackEvery))
 	defer tick.Stop()
+	if a.journal != nil {
+		tick.Stop()
+	}
 	for {
 		select {
 		case j, open := <-s.jobs:
@@ -67,47 +64,96 @@ func (a *App) runShard(s *shard) {
 func (a *App) work(s *shard, j job) {
 	if j.do != nil {
 		j.do()
-		j.done(nil)
 		return
 	}
-	j.done(a.applyParts(s, j.parts))
+	if a.journal == nil || !j.show {
+		a.trackPiece(s, j.split, j.piece)
+	}
+	if j.show {
+		a.showPiece(s, j.split, j.piece)
+		j.split.shown.Done()
+		return
+	}
+	j.split.tracked.Done()
 }
 
-// applyParts is the order of one event: track, commit, export, then the rules'
-// own queue.
-func (a *App) applyParts(s *shard, parts []part) error {
-	s.updates = s.updates[:0]
+// trackPiece lets the tracker judge a piece once.
+func (a *App) trackPiece(s *shard, st *split, p *piece) {
+	switch st.kind {
+	case stepEvents:
+		a.applyParts(s, st, p)
+	case stepTick:
+		p.updates = s.tracker.Tick(a.opts.Now().UnixMilli(), p.updates)
+		a.journal.note(p, 0, false)
+	case stepRelease:
+		p.updates = a.release(s, st.lost, p.updates)
+		a.journal.note(p, 0, false)
+	case stepSave:
+		p.states = append(p.states, a.journal.trackerState(s)...)
+	}
+	if a.journal != nil {
+		p.seal()
+		a.journal.touchHours(p, a.opts.Now().UnixMilli())
+	}
+}
+
+func (a *App) applyParts(s *shard, st *split, p *piece) {
 	nowMs := a.opts.Now().UnixMilli()
-	for _, p := range parts {
-		from := len(s.updates)
-		s.updates = s.tracker.Apply(p.item.Event, receivedMs(p.item, nowMs), s.updates)
-		for i := from; i < len(s.updates); i++ {
-			s.updates[i].Origin = p.item.Origin
+	for _, part := range p.parts {
+		from := len(p.updates)
+		at := receivedMs(part.item, nowMs)
+		p.updates = s.tracker.Apply(part.item.Event, at, p.updates)
+		for i := from; i < len(p.updates); i++ {
+			p.updates[i].Origin = part.item.Origin
+			p.updates[i].Origin.ReceivedMs = at
 		}
-		if !p.echo {
-			p.item.Outcome = outcomeOf(p.item.Event, s.updates[from:])
+		s.settle(part)
+		if !part.echo {
+			part.item.Outcome = outcomeOf(part.item.Event, p.updates[from:])
+		}
+		if a.journal != nil {
+			a.journal.note(p, from, st.replayed)
 		}
 	}
-	if a.commit != nil {
-		if err := a.commit(a.ctx, s.updates, nil); err != nil {
-			return err
+}
+
+// settle notes which partition a query's events come from.
+func (s *shard) settle(p part) {
+	if o := &p.item.Origin; o.Topic != "" && !p.echo && p.item.Event.Query.ID != "" {
+		if at := (place{o.Topic, o.Partition}); s.homes[p.item.Event.Query.ID] != at {
+			s.homes[p.item.Event.Query.ID] = at
 		}
 	}
-	a.publish(s.updates)
-	return nil
+}
+
+// showPiece tells the exporter and the rules what the tracker said.
+func (a *App) showPiece(s *shard, st *split, p *piece) {
+	if st.kind == stepSave {
+		a.journal.later(a.journal.counters(s, st.seq))
+		a.judge.mark(s.index, st.seq)
+		return
+	}
+	a.publish(p.updates, stamp{shard: s.index, seq: st.seq, replayed: st.replayed})
+	if a.journal != nil {
+		s.remember(p.updates)
+	}
 }
 
 // tickShard lets time pass for the queries of a shard.
 func (a *App) tickShard(s *shard) {
 	s.updates = s.tracker.Tick(a.opts.Now().UnixMilli(), s.updates[:0])
-	a.publish(s.updates)
+	a.publish(s.updates, stamp{shard: s.index})
 }
 
-func (a *App) publish(updates []event.Update) {
+func (a *App) publish(updates []event.Update, at stamp) {
 	for i := range updates {
+		if at.replayed {
+			a.exporter.Show(&updates[i])
+			continue
+		}
 		a.exporter.Apply(&updates[i])
 	}
-	a.judge.offer(updates)
+	a.judge.offer(updates, at)
 }
 
 func receivedMs(it *collector.Item, nowMs int64) int64 {

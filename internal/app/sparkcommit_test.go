@@ -7,7 +7,7 @@ import (
 
 // loadsTwice reports whether the operator is an aggregation that loads its stores
 // twice a batch, as those before 4.1 do.
-func (h *history) loadsTwice() bool {
+func (h *account) loadsTwice() bool {
 	switch h.f.Job {
 	case "agg", "idle", "foreach", "fail":
 		return h.before(4, 1)
@@ -19,7 +19,7 @@ func (h *history) loadsTwice() bool {
 func near(p *progressText) float64 { return p.figure("numStateStoreInstances") }
 
 var commitFacts = []fact{
-	{"rhythm", "with changelog a snapshot is cut every minDeltasForSnapshot (10) batches, in all partitions at once, save in aggregations before 4.1", func(h *history) (bool, string) {
+	{"rhythm", "with changelog a snapshot is cut every minDeltasForSnapshot (10) batches, in all partitions at once, save in aggregations before 4.1", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.changelog() && h.undisturbed() && h.from(3, 5) && !h.loadsTwice()
 		last := int64(-1) // version 0, before the first batch
 		return can, h.each(func(p *progressText) string {
@@ -35,7 +35,7 @@ var commitFacts = []fact{
 			return ""
 		})
 	}},
-	{"rhythm before 4.1", "an aggregation of 3.5 and 4.0 cuts snapshots in commit after commit, from the tenth version until one has been uploaded", func(h *history) (bool, string) {
+	{"rhythm before 4.1", "an aggregation of 3.5 and 4.0 cuts snapshots in commit after commit, from the tenth version until one has been uploaded", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.changelog() && h.from(3, 5) && h.loadsTwice()
 		if !can {
 			return false, ""
@@ -46,7 +46,7 @@ var commitFacts = []fact{
 		}
 		return true, ""
 	}},
-	{"other commits", "with changelog the other commits report 0 for flush and checkpoint, save in 4.0, which repeats the last snapshot's", func(h *history) (bool, string) {
+	{"other commits", "with changelog the other commits report 0 for flush and checkpoint, save in 4.0, which repeats the last snapshot's", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.changelog() && h.from(3, 5)
 		if !can {
 			return false, ""
@@ -57,7 +57,7 @@ var commitFacts = []fact{
 		}
 		return true, ""
 	}},
-	{"parts", "flush, compaction, checkpoint and file sync lie inside commitTimeMs, save in 4.0 with changelog", func(h *history) (bool, string) {
+	{"parts", "flush, compaction, checkpoint and file sync lie inside commitTimeMs, save in 4.0 with changelog", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.f.Job != "join" && !(h.changelog() && h.from(4, 0) && h.before(4, 1))
 		return can, h.each(func(p *progressText) string {
 			parts := p.slow() + p.figure("rocksdbCommitCompactLatency") + p.figure("rocksdbCommitFileSyncLatencyMs")
@@ -67,7 +67,7 @@ var commitFacts = []fact{
 			return ""
 		})
 	}},
-	{"parts of file sync", "from 4.1 on the changelog's commit and the zip are parts of file sync, each 0 where it does not apply", func(h *history) (bool, string) {
+	{"parts of file sync", "from 4.1 on the changelog's commit and the zip are parts of file sync, each 0 where it does not apply", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.from(4, 1)
 		return can, h.each(func(p *progressText) string {
 			changelog, zip := p.figure("rocksdbChangeLogWriterCommitLatencyMs"), p.figure("rocksdbSaveZipFilesLatencyMs")
@@ -82,7 +82,7 @@ var commitFacts = []fact{
 			return ""
 		})
 	}},
-	{"uploads with changelog", "with changelog the upload figures repeat the last upload, save in aggregations before 4.1", func(h *history) (bool, string) {
+	{"uploads with changelog", "with changelog the upload figures repeat the last upload, save in aggregations before 4.1", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.changelog() && h.from(3, 5) && !h.loadsTwice() && len(h.batches) > 40
 		if !can {
 			return false, ""
@@ -93,7 +93,7 @@ var commitFacts = []fact{
 		}
 		return true, ""
 	}},
-	{"uploads in steps", "with changelog the sum over the stores changes in several batches of one round, store by store", func(h *history) (bool, string) {
+	{"uploads in steps", "with changelog the sum over the stores changes in several batches of one round, store by store", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.changelog() && h.from(3, 5) && len(h.batches) > 40
 		// Whether a run shows it depends on how the maintenance thread falls.
 		changes := 0
@@ -104,7 +104,7 @@ var commitFacts = []fact{
 		}
 		return can && changes > len(h.batches)/10+1, ""
 	}},
-	{"uploads without changelog", "without changelog every commit brings new upload figures", func(h *history) (bool, string) {
+	{"uploads without changelog", "without changelog every commit brings new upload figures", func(h *account) (bool, string) {
 		can := h.rocksdb() && !h.changelog() && h.f.Job != "tws"
 		if !can {
 			return false, ""
@@ -115,7 +115,7 @@ var commitFacts = []fact{
 		}
 		return true, ""
 	}},
-	{"load", "from 4.1 on a load takes time in most batches though nothing is fetched, since it opens the changelog", func(h *history) (bool, string) {
+	{"load", "from 4.1 on a load takes time in most batches though nothing is fetched, since it opens the changelog", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.changelog() && h.from(4, 1)
 		if !can {
 			return false, ""
@@ -128,7 +128,7 @@ var commitFacts = []fact{
 		}
 		return true, ""
 	}},
-	{"forced snapshot", "a first batch that creates column families uploads a snapshot inside the commit", func(h *history) (bool, string) {
+	{"forced snapshot", "a first batch that creates column families uploads a snapshot inside the commit", func(h *account) (bool, string) {
 		first := h.batches[0]
 		can := h.f.Job == "tws" && h.changelog() && h.from(4, 1) && first.BatchID == 0
 		if can && !(first.figure("rocksdbSaveZipFilesLatencyMs") > 0) {
@@ -136,7 +136,7 @@ var commitFacts = []fact{
 		}
 		return can, ""
 	}},
-	{"snapshot version", "SnapshotLastUploaded is a version: at most the batch number plus one, and that in RocksDB without changelog", func(h *history) (bool, string) {
+	{"snapshot version", "SnapshotLastUploaded is a version: at most the batch number plus one, and that in RocksDB without changelog", func(h *account) (bool, string) {
 		can := h.from(4, 1)
 		return can, h.each(func(p *progressText) string {
 			for _, key := range p.keys(0) {

@@ -16,8 +16,8 @@ import (
 	"github.com/stategauge/stategauge/event"
 )
 
-// history is what Spark said in one run, line by line, read without our decoder.
-type history struct {
+// account is what Spark said in one run, line by line, read without our decoder.
+type account struct {
 	f       *fixture
 	version event.Version
 	batches []*progressText // executed batches of the first operator's life, in order of their lines
@@ -31,7 +31,7 @@ type fact struct {
 	// says is the statement in words.
 	says string
 	// shown returns whether a run can show it and, if so, what speaks against it.
-	shown func(h *history) (can bool, against string)
+	shown func(h *account) (can bool, against string)
 }
 
 // facts lists the statements, in the order of docs/spark.md.
@@ -40,7 +40,7 @@ var facts = slices.Concat(shapeFacts, commitFacts, stateFacts, idleFacts)
 // TestWhatTheDocsSayOfSparkHoldsInRealRuns checks docs/spark.md. With -v it prints
 // which version has shown which statement.
 func TestWhatTheDocsSayOfSparkHoldsInRealRuns(t *testing.T) {
-	var all []*history
+	var all []*account
 	for _, f := range sparkRuns(t) {
 		all = append(all, readHistory(t, f))
 	}
@@ -66,9 +66,9 @@ func TestWhatTheDocsSayOfSparkHoldsInRealRuns(t *testing.T) {
 	}
 }
 
-func readHistory(t *testing.T, f *fixture) *history {
+func readHistory(t *testing.T, f *fixture) *account {
 	t.Helper()
-	h := &history{f: f}
+	h := &account{f: f}
 	if _, err := fmt.Sscanf(f.Version, "%d.%d.%d", &h.version.Major, &h.version.Minor, &h.version.Patch); err != nil {
 		t.Fatal(err)
 	}
@@ -108,27 +108,27 @@ func unzstd(t *testing.T, path string) string {
 }
 
 // before and from compare the run's version.
-func (h *history) before(major, minor uint16) bool {
+func (h *account) before(major, minor uint16) bool {
 	return h.version.Less(event.Version{Major: major, Minor: minor})
 }
 
-func (h *history) from(major, minor uint16) bool { return !h.before(major, minor) }
+func (h *account) from(major, minor uint16) bool { return !h.before(major, minor) }
 
-func (h *history) rocksdb() bool {
+func (h *account) rocksdb() bool {
 	return strings.HasSuffix(h.f.conf("stateStore.providerClass"), "RocksDBStateStoreProvider")
 }
 
-func (h *history) changelog() bool { return h.f.changelog() }
+func (h *account) changelog() bool { return h.f.changelog() }
 
-func (h *history) bounded() bool {
+func (h *account) bounded() bool {
 	return h.f.conf("stateStore.rocksdb.boundedMemoryUsage") == "true"
 }
 
 // undisturbed is a run of one process in which nothing was done to the query.
-func (h *history) undisturbed() bool { return len(h.f.Legs) == 1 && len(h.f.Legs[0].Facts) == 0 }
+func (h *account) undisturbed() bool { return len(h.f.Legs) == 1 && len(h.f.Legs[0].Facts) == 0 }
 
 // each returns the first batch against which wrong has something to say.
-func (h *history) each(wrong func(p *progressText) string) string {
+func (h *account) each(wrong func(p *progressText) string) string {
 	for _, p := range h.batches {
 		if s := wrong(p); s != "" {
 			return fmt.Sprintf("batch %d: %s", p.BatchID, s)
@@ -139,7 +139,7 @@ func (h *history) each(wrong func(p *progressText) string) string {
 
 // share is the part of the batches after the first for which is holds, given the
 // batch and the one before it.
-func (h *history) share(is func(was, p *progressText) bool) float64 {
+func (h *account) share(is func(was, p *progressText) bool) float64 {
 	n := 0
 	for i := 1; i < len(h.batches); i++ {
 		if is(h.batches[i-1], h.batches[i]) {
@@ -169,7 +169,7 @@ var goneFrom = map[string]event.Version{
 }
 
 var shapeFacts = []fact{
-	{"rocksdb keys", "a RocksDB operator has exactly the rocksdb keys that the catalog gives its version", func(h *history) (bool, string) {
+	{"rocksdb keys", "a RocksDB operator has exactly the rocksdb keys that the catalog gives its version", func(h *account) (bool, string) {
 		return h.rocksdb(), h.each(func(p *progressText) string {
 			if !h.rocksdb() {
 				return ""
@@ -184,7 +184,7 @@ var shapeFacts = []fact{
 			return ""
 		})
 	}},
-	{"eviction keys", "deduplication reports rows read during eviction from 4.3 on", func(h *history) (bool, string) {
+	{"eviction keys", "deduplication reports rows read during eviction from 4.3 on", func(h *account) (bool, string) {
 		dedupe := h.f.Job == "dedupe"
 		return dedupe, h.each(func(p *progressText) string {
 			if dedupe && p.has("numRowsReadDuringEviction") != h.from(4, 3) {
@@ -193,7 +193,7 @@ var shapeFacts = []fact{
 			return ""
 		})
 	}},
-	{"top level", "batchDuration is in the JSON from 4.0 on; no version up to 4.3 says its trigger", func(h *history) (bool, string) {
+	{"top level", "batchDuration is in the JSON from 4.0 on; no version up to 4.3 says its trigger", func(h *account) (bool, string) {
 		return true, h.each(func(p *progressText) string {
 			_, duration := p.top["batchDuration"]
 			_, trigger := p.top["trigger"]
@@ -203,7 +203,7 @@ var shapeFacts = []fact{
 			return ""
 		})
 	}},
-	{"rates", "from 4.1 on rates have one decimal", func(h *history) (bool, string) {
+	{"rates", "from 4.1 on rates have one decimal", func(h *account) (bool, string) {
 		rounded := regexp.MustCompile(`^[0-9]+\.[0-9]$`)
 		return h.from(4, 1), h.each(func(p *progressText) string {
 			if rate := string(p.top["processedRowsPerSecond"]); h.from(4, 1) && rate != "" && !rounded.MatchString(rate) {
@@ -212,7 +212,7 @@ var shapeFacts = []fact{
 			return ""
 		})
 	}},
-	{"phases", "the phases are disjoint: together they are no longer than triggerExecution, and that no longer than batchDuration", func(h *history) (bool, string) {
+	{"phases", "the phases are disjoint: together they are no longer than triggerExecution, and that no longer than batchDuration", func(h *account) (bool, string) {
 		return true, h.each(func(p *progressText) string {
 			sum, whole := int64(0), p.DurationMs["triggerExecution"]
 			for _, ms := range p.DurationMs {
@@ -228,7 +228,7 @@ var shapeFacts = []fact{
 			return ""
 		})
 	}},
-	{"first watermark", "a watermark of 1970 stands for none yet", func(h *history) (bool, string) {
+	{"first watermark", "a watermark of 1970 stands for none yet", func(h *account) (bool, string) {
 		first := h.batches[0]
 		mark, has := first.EventTime["watermark"]
 		if has && first.BatchID == 0 && mark != "1970-01-01T00:00:00.000Z" {
@@ -236,7 +236,7 @@ var shapeFacts = []fact{
 		}
 		return has, ""
 	}},
-	{"unknown output", "foreachBatch writes an unknown number of rows, -1", func(h *history) (bool, string) {
+	{"unknown output", "foreachBatch writes an unknown number of rows, -1", func(h *account) (bool, string) {
 		return h.f.Job == "foreach", h.each(func(p *progressText) string {
 			if (*p.Sink.Rows == -1) != (h.f.Job == "foreach") {
 				return fmt.Sprint(*p.Sink.Rows)
@@ -244,7 +244,7 @@ var shapeFacts = []fact{
 			return ""
 		})
 	}},
-	{"ends", "a stopped query ends with a null exception, a failed one with its class from 3.5 on", func(h *history) (bool, string) {
+	{"ends", "a stopped query ends with a null exception, a failed one with its class from 3.5 on", func(h *account) (bool, string) {
 		var end struct {
 			Exception *string `json:"exception"`
 			Class     *string `json:"errorClassOnException"`

@@ -6,7 +6,7 @@ import (
 )
 
 var stateFacts = []fact{
-	{"stall", "the writer stall figure is in nanoseconds", func(h *history) (bool, string) {
+	{"stall", "the writer stall figure is in nanoseconds", func(h *account) (bool, string) {
 		can, impossible := false, false
 		if !h.rocksdb() {
 			return false, ""
@@ -25,7 +25,7 @@ var stateFacts = []fact{
 		}
 		return can, against
 	}},
-	{"column families", "the two column family counts are swapped in 4.0 and 4.1 and right from 4.2 on", func(h *history) (bool, string) {
+	{"column families", "the two column family counts are swapped in 4.0 and 4.1 and right from 4.2 on", func(h *account) (bool, string) {
 		can := h.f.Job == "tws"
 		return can, h.each(func(p *progressText) string {
 			if !can {
@@ -47,7 +47,7 @@ var stateFacts = []fact{
 			return ""
 		})
 	}},
-	{"join stores", "a stream-stream join has four stores per partition and reports puts of two of them", func(h *history) (bool, string) {
+	{"join stores", "a stream-stream join has four stores per partition and reports puts of two of them", func(h *account) (bool, string) {
 		can := h.f.Job == "join"
 		if !can {
 			return false, ""
@@ -70,7 +70,7 @@ var stateFacts = []fact{
 		}
 		return true, ""
 	}},
-	{"partitions", "numShufflePartitions stays that of the checkpoint, whatever spark.sql.shuffle.partitions becomes", func(h *history) (bool, string) {
+	{"partitions", "numShufflePartitions stays that of the checkpoint, whatever spark.sql.shuffle.partitions becomes", func(h *account) (bool, string) {
 		can := len(h.f.Legs) > 1 && h.f.Legs[1].Conf["spark.sql.shuffle.partitions"] != h.f.Legs[0].Conf["spark.sql.shuffle.partitions"]
 		first := h.batches[0].figure("numShufflePartitions")
 		return can, h.each(func(p *progressText) string {
@@ -80,7 +80,7 @@ var stateFacts = []fact{
 			return ""
 		})
 	}},
-	{"actions", "a foreachBatch with two actions counts every store and every partition twice", func(h *history) (bool, string) {
+	{"actions", "a foreachBatch with two actions counts every store and every partition twice", func(h *account) (bool, string) {
 		can := h.f.Job == "foreach"
 		return can, h.each(func(p *progressText) string {
 			if twice := 2 * h.partitions(); can && (p.figure("numStateStoreInstances") != twice || p.figure("numShufflePartitions") != twice) {
@@ -89,7 +89,7 @@ var stateFacts = []fact{
 			return ""
 		})
 	}},
-	{"bounded memory", "with bounded memory memoryUsedBytes is 0 in 4.0, and a share of the process from 4.1 on", func(h *history) (bool, string) {
+	{"bounded memory", "with bounded memory memoryUsedBytes is 0 in 4.0, and a share of the process from 4.1 on", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.bounded() && h.from(3, 5)
 		return can, h.each(func(p *progressText) string {
 			if used := p.figure("memoryUsedBytes"); can && (used == 0) != (h.from(4, 0) && h.before(4, 1)) {
@@ -98,7 +98,7 @@ var stateFacts = []fact{
 			return ""
 		})
 	}},
-	{"pinned", "with bounded memory every store of 3.5 and 4.0 reports the whole cache as pinned", func(h *history) (bool, string) {
+	{"pinned", "with bounded memory every store of 3.5 and 4.0 reports the whole cache as pinned", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.bounded() && h.from(3, 5) && h.before(4, 1) && strings.HasPrefix(h.f.Legs[0].Master, "local[")
 		return can, h.each(func(p *progressText) string {
 			if pinned := p.figure("rocksdbPinnedBlocksMemoryUsage"); can && pinned < p.figure("numStateStoreInstances") {
@@ -107,7 +107,7 @@ var stateFacts = []fact{
 			return ""
 		})
 	}},
-	{"memory in 3.5", "with bounded memory 3.5 adds the shared cache to memoryUsedBytes once per store", func(h *history) (bool, string) {
+	{"memory in 3.5", "with bounded memory 3.5 adds the shared cache to memoryUsedBytes once per store", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.bounded() && h.from(3, 5) && h.before(4, 0)
 		return can, h.each(func(p *progressText) string {
 			if used, pinned := p.figure("memoryUsedBytes"), p.figure("rocksdbPinnedBlocksMemoryUsage"); can && used < pinned {
@@ -116,7 +116,7 @@ var stateFacts = []fact{
 			return ""
 		})
 	}},
-	{"fetched", "from 4.2 on rocksdbNumLoadedFromDfs counts the stores that fetch a snapshot: all of them after a restart, none otherwise", func(h *history) (bool, string) {
+	{"fetched", "from 4.2 on rocksdbNumLoadedFromDfs counts the stores that fetch a snapshot: all of them after a restart, none otherwise", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.from(4, 2) && len(h.f.Legs) == 2 && h.f.Legs[1].Query.RunID != "" && h.f.Job == "dedupe"
 		run := h.batches[0].RunID
 		return can, h.each(func(p *progressText) string {
@@ -128,7 +128,7 @@ var stateFacts = []fact{
 			return ""
 		})
 	}},
-	{"moved stores", "when an executor is lost, a join of 4.3 tells of fetched snapshots and replayed changelogs, an aggregation of 4.1 of neither", func(h *history) (bool, string) {
+	{"moved stores", "when an executor is lost, a join of 4.3 tells of fetched snapshots and replayed changelogs, an aggregation of 4.1 of neither", func(h *account) (bool, string) {
 		can := len(h.f.Legs[0].Facts) > 0 && h.from(4, 1) && (h.f.Job == "join" || h.before(4, 2))
 		if !can {
 			return false, ""
@@ -150,7 +150,7 @@ var stateFacts = []fact{
 		}
 		return true, ""
 	}},
-	{"single writes", "before 3.5 a store writes once a batch, at its commit", func(h *history) (bool, string) {
+	{"single writes", "before 3.5 a store writes once a batch, at its commit", func(h *account) (bool, string) {
 		can := h.rocksdb() && h.before(3, 5)
 		return can, h.each(func(p *progressText) string {
 			if can && p.figure("rocksdbPutCount") > 2*p.figure("numStateStoreInstances") {
@@ -159,7 +159,7 @@ var stateFacts = []fact{
 			return ""
 		})
 	}},
-	{"cache counts", "the HDFS provider's cache counts only grow", func(h *history) (bool, string) {
+	{"cache counts", "the HDFS provider's cache counts only grow", func(h *account) (bool, string) {
 		was := 0.0
 		can := strings.Contains(h.f.Name, "hdfs")
 		return can, h.each(func(p *progressText) string {
@@ -174,13 +174,13 @@ var stateFacts = []fact{
 }
 
 // partitions is the number that the run's first process asked for.
-func (h *history) partitions() (n float64) {
+func (h *account) partitions() (n float64) {
 	_, _ = fmt.Sscan(h.f.Legs[0].Conf["spark.sql.shuffle.partitions"], &n)
 	return n
 }
 
 // idleZero are the operator's own figures that an idle copy sets to 0.
-func (h *history) idleZero() []string {
+func (h *account) idleZero() []string {
 	out := []string{"numRowsUpdated", "numRowsDroppedByWatermark"}
 	if h.from(4, 2) {
 		out = append(out, "numRowsRemoved")
@@ -192,7 +192,7 @@ func (h *history) idleZero() []string {
 }
 
 // idleKept are figures that an idle copy repeats.
-func (h *history) idleKept() []string {
+func (h *account) idleKept() []string {
 	out := []string{"numRowsTotal", "memoryUsedBytes", "numShufflePartitions", "numStateStoreInstances", "rocksdbSstFileSize", "rocksdbPinnedBlocksMemoryUsage"}
 	if h.before(4, 3) {
 		out = append(out, "allUpdatesTimeMs", "allRemovalsTimeMs", "commitTimeMs", "rocksdbCommitFileSyncLatencyMs", "rocksdbGetCount", "rocksdbBytesCopied")
@@ -204,7 +204,7 @@ func (h *history) idleKept() []string {
 }
 
 var idleFacts = []fact{
-	{"idle events", "from 3.5 on a query without data sends idle events and no copies of its last batch", func(h *history) (bool, string) {
+	{"idle events", "from 3.5 on a query without data sends idle events and no copies of its last batch", func(h *account) (bool, string) {
 		can := h.f.Job == "idle" && h.from(3, 5)
 		copies := 0
 		for _, line := range h.lines {
@@ -217,7 +217,7 @@ var idleFacts = []fact{
 		}
 		return can, ""
 	}},
-	{"idle copies", "the copy kept as last progress has the next batch's number; 4.2 also zeroes rows removed, 4.3 all work", func(h *history) (bool, string) {
+	{"idle copies", "the copy kept as last progress has the next batch's number; 4.2 also zeroes rows removed, 4.3 all work", func(h *account) (bool, string) {
 		byID := map[int64]*progressText{}
 		for _, p := range h.batches {
 			byID[p.BatchID] = p

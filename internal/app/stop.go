@@ -44,8 +44,11 @@ func (a *App) cleanups() []cleanup {
 		{"kafka source", a.kafka.stop},
 		{"http intake", func(context.Context) error { a.http.Load().Stop(); return nil }},
 		{"http server", a.closeServer},
+		{"journal's clock", func(ctx context.Context) error { return a.clock.stop(ctx) }},
+		{"hourly figures", func(ctx context.Context) error { return a.historian.stop(ctx) }},
 		{"shards", a.stopShards},
 		{"rules", a.stopJudge},
+		{"history", a.stopJournal},
 		{"housekeeping", func(ctx context.Context) error { return a.keeper.stop(ctx) }},
 		{"notifier", func(ctx context.Context) error { return a.notifying.stop(ctx) }},
 	}

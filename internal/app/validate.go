@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/stategauge/stategauge/internal/strictyaml"
 )
@@ -87,6 +88,7 @@ func (v *validator) must(ok bool, at, format string, args ...any) {
 func (v *validator) config(c *Config) {
 	v.intake(&c.Intake)
 	v.export(&c.Export)
+	v.storage(&c.Storage)
 	if c.Kafka != nil {
 		v.kafka(c.Kafka)
 	}
@@ -137,6 +139,15 @@ func (v *validator) export(c *ExportConfig) {
 		v.must(n.is > 0, "export."+n.key, "%s must be more than 0", n.key)
 	}
 	v.must(c.UnknownKeys >= 0, "export.unknown_keys", "unknown_keys (%d) must not be negative", c.UnknownKeys)
+}
+
+// storage keeps what is kept longer than a restart takes, and larger than a table of
+// the database is.
+func (v *validator) storage(c *StorageConfig) {
+	v.must(c.MaxBytes >= 64<<20, "storage.max_bytes", "max_bytes must be at least 64MiB")
+	v.must(c.RawFor.Std() >= time.Hour, "storage.raw_for", "raw_for (%s) must be at least 1h", c.RawFor.Std())
+	v.must(c.HourlyFor >= c.RawFor, "storage.hourly_for", "hourly_for (%s) must be at least raw_for (%s)", c.HourlyFor.Std(), c.RawFor.Std())
+	v.must(c.CacheBytes >= 1<<20, "storage.cache_bytes", "cache_bytes must be at least 1MiB")
 }
 
 func (v *validator) kafka(c *KafkaConfig) {

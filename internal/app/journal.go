@@ -1,0 +1,364 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stategauge/stategauge/collector"
+	"github.com/stategauge/stategauge/event"
+	"github.com/stategauge/stategauge/history"
+	"github.com/stategauge/stategauge/history/record"
+)
+
+// journal puts what the trackers say on disk before anybody hears of it.
+//
+// There is one order. A step is handed to all shards at once; every shard works in
+// that order, steps are numbered and committed in it, and published in it. So the log
+// on disk is a prefix of what happened, and a saved state that is stamped with a
+// number holds exactly the steps up to it.
+type journal struct {
+	app   *App
+	store *history.Store
+	words *record.Dictionary
+
+	order sync.Mutex // held while a step goes out to the shards
+	next  uint64     // number of the next step; the committer's own
+	steps chan *split
+	done  chan struct{}
+
+	reopened time.Time // when the store was last opened anew
+	group    []*split
+	commits  []*history.Step
+	carry    sync.Mutex      // guards what the next commit carries:
+	pending  []history.State // saved states
+	dropped  []history.State // and the names of those that are out of date
+
+	hours hours
+
+	// stale are the names of trackers' states of another number of shards. The first
+	// save replaces them.
+	stale []history.State
+
+	degradedMs atomic.Int64 // since when steps are not put on disk, 0 where they are
+	wholeSaves atomic.Bool  // what was not logged has to be saved
+}
+
+// The most that one synced write carries: more would make the first of its steps
+// wait for the last.
+const (
+	groupSteps = 256
+	groupBytes = 4 << 20
+)
+
+func newJournal(a *App, store *history.Store, words *record.Dictionary, steps int) *journal {
+	return &journal{
+		app: a, store: store, words: words, next: store.NextSeq(),
+		steps: make(chan *split, steps), done: make(chan struct{}), hours: hours{since: map[hourOf]int64{}},
+	}
+}
+
+// startJournal lets the journal run where one is kept. The first thing it does is to
+// save what was restored, so that a crash in the first minute has less to read.
+func (a *App) startJournal() {
+	if a.journal == nil {
+		return
+	}
+	go a.journal.run()
+	a.clock = runPart(a.journal.clock, a.fail)
+	a.historian = runPart(a.journal.keepHouse, a.fail)
+}
+
+// drainJournal ends the order of steps: all that were sent are committed, and on
+// their way to be shown. Nothing may be sent afterwards.
+func (a *App) drainJournal() {
+	if a.journal == nil || a.clock == nil {
+		return
+	}
+	close(a.journal.steps)
+	<-a.journal.done
+}
+
+// stopJournal saves everything and closes the store, after all others have stopped.
+func (a *App) stopJournal(context.Context) error {
+	if a.journal == nil {
+		return nil
+	}
+	return a.journal.finish()
+}
+
+// send hands the pieces of a step to the shards.
+func (j *journal) send(s *split) {
+	j.order.Lock()
+	defer j.order.Unlock()
+	s.shown.Add(1)
+	for i := range s.pieces {
+		p := &s.pieces[i]
+		if !s.needs(p) {
+			continue
+		}
+		s.tracked.Add(1)
+		j.app.shards.all[i].jobs <- job{split: s, piece: p}
+	}
+	j.steps <- s
+}
+
+// run commits and publishes until steps is closed.
+func (j *journal) run() {
+	defer close(j.done)
+	for s := range j.steps {
+		j.group = j.gather(append(j.group[:0], s))
+		err := j.commit(j.group)
+		j.judgeDisk(err)
+		for _, s := range j.group {
+			j.publish(s)
+		}
+	}
+}
+
+// gather adds the steps that wait already to a group, so that they share one
+// synced write. Every step before one that is waited for is tracked by then or
+// about to be.
+func (j *journal) gather(group []*split) []*split {
+	size := 0
+	for {
+		s := group[len(group)-1]
+		s.tracked.Wait()
+		if size += s.bytes(); size > groupBytes || len(group) == groupSteps {
+			return group
+		}
+		select {
+		case next, open := <-j.steps:
+			if !open {
+				return group
+			}
+			group = append(group, next)
+		default:
+			return group
+		}
+	}
+}
+
+// commit writes a group in one synced batch. Steps that cannot be written get the
+// number of the last one that was: what they brought is known to all, and not to
+// the log.
+func (j *journal) commit(group []*split) error {
+	j.commits = j.commits[:0]
+	for i, s := range group {
+		s.seq = j.next + uint64(i)
+		j.commits = append(j.commits, s.historyStep())
+	}
+	first := j.commits[0]
+	states, dropped := j.takePending()
+	first.States, first.Dropped = append(first.States, states...), append(first.Dropped, dropped...)
+	for i, s := range group {
+		if s.kind == stepSave {
+			j.commits[i].Dropped = append(j.commits[i].Dropped, j.stale...)
+			j.stale = nil
+		}
+	}
+	words := j.words.Pending()
+	for _, w := range words {
+		j.commits[0].Words = append(j.commits[0].Words, history.Word(w))
+	}
+	err := j.write()
+	if err == nil {
+		j.words.Stored(words)
+		j.next += uint64(len(group))
+		return nil
+	}
+	for _, s := range group {
+		s.seq = j.next - 1
+	}
+	return err
+}
+
+// write commits, after a failed disk once more with the store opened anew.
+func (j *journal) write() error {
+	err := j.store.Commit(j.commits)
+	if !errors.Is(err, history.ErrFailed) {
+		return err
+	}
+	if now := j.app.opts.Now(); now.Sub(j.reopened) >= reopenEvery {
+		j.reopened = now
+		if again := j.store.Reopen(); again == nil {
+			j.next = j.store.NextSeq()
+		}
+	}
+	return err
+}
+
+// reopenEvery is how often a store whose disk failed is tried again.
+const reopenEvery = 5 * time.Second
+
+// judgeDisk notes whether steps reach the disk. Intake goes on without one: what
+// comes meanwhile is judged and exported, and lost only if the daemon ends before
+// the disk is back.
+func (j *journal) judgeDisk(err error) {
+	since := j.degradedMs.Load()
+	switch {
+	case err != nil && since == 0:
+		j.degradedMs.Store(j.app.opts.Now().UnixMilli())
+		j.app.log.Error("history cannot be written; events are taken on in memory only", "err", err)
+	case err == nil && since != 0:
+		j.degradedMs.Store(0)
+		j.wholeSaves.Store(true)
+		j.app.log.Info("history can be written again", "since", time.UnixMilli(since).UTC().Format(time.RFC3339))
+	}
+}
+
+// publish lets every shard show its piece. Who waits for the step is told by the
+// last of them.
+func (j *journal) publish(s *split) {
+	for i := range s.pieces {
+		p := &s.pieces[i]
+		if !s.needs(p) {
+			continue
+		}
+		s.shown.Add(1)
+		j.app.shards.all[i].jobs <- job{split: s, piece: p, show: true}
+	}
+	s.shown.Done()
+}
+
+// release lets the queries of lost partitions go, as a step of its own, and returns
+// when all have heard of it.
+func (j *journal) release(lost map[place]bool) {
+	s := j.app.newSplit(stepRelease)
+	s.lost = lost
+	j.sendSafely(s)
+}
+
+// sendSafely sends a step that no request holds the gate open for, and waits for it.
+func (j *journal) sendSafely(s *split) {
+	in := j.app.intake
+	in.gate.RLock()
+	defer in.gate.RUnlock()
+	if in.closed {
+		return
+	}
+	j.send(s)
+	s.shown.Wait()
+}
+
+// later gives saved states to the next commit, and the names of those to delete.
+func (j *journal) later(saved, gone []history.State) {
+	j.carry.Lock()
+	defer j.carry.Unlock()
+	j.pending, j.dropped = append(j.pending, saved...), append(j.dropped, gone...)
+}
+
+func (j *journal) takePending() (saved, gone []history.State) {
+	j.carry.Lock()
+	defer j.carry.Unlock()
+	saved, gone = j.pending, j.dropped
+	j.pending, j.dropped = nil, nil
+	return saved, gone
+}
+
+// degraded says since when history is not written.
+func (j *journal) degraded() (sinceMs int64, is bool) {
+	ms := j.degradedMs.Load()
+	return ms, ms != 0
+}
+
+// needs reports whether a shard has anything to do for a step.
+func (s *split) needs(p *piece) bool { return s.kind != stepEvents || len(p.parts) > 0 }
+
+// bytes is about what a step adds to a write.
+func (s *split) bytes() int {
+	n := 0
+	for i := range s.pieces {
+		n += len(s.pieces[i].body)
+	}
+	return n
+}
+
+// historyStep is a step as the store takes it.
+func (s *split) historyStep() *history.Step {
+	st := &history.Step{Seq: s.seq}
+	for i := range s.pieces {
+		p := &s.pieces[i]
+		st.Records = append(st.Records, p.records...)
+		for _, state := range p.states {
+			state.Seq = s.seq
+			st.States = append(st.States, state)
+		}
+	}
+	if s.mark.Topic != "" {
+		st.Offsets = append(st.Offsets, s.mark)
+	}
+	return st
+}
+
+// markOf is how far a step's Kafka partition has been handed over with it.
+func markOf(step *collector.Step) history.Offset {
+	if step.Reached == event.Absent || len(step.Items) == 0 {
+		return history.Offset{}
+	}
+	o := &step.Items[0].Origin
+	return history.Offset{Topic: o.Topic, Partition: o.Partition, Next: step.Reached}
+}
+
+// note adds what the log keeps of updates to a shard's piece.
+func (j *journal) note(p *piece, from int, replayed bool) {
+	how := record.Live
+	if replayed {
+		how = record.Reread
+	}
+	for i := from; i < len(p.updates); i++ {
+		u := &p.updates[i]
+		if !logged(u) {
+			continue
+		}
+		at := len(p.body)
+		p.body = record.AppendStored(p.body, how, u, j.words)
+		q := u.Event.Query
+		p.records = append(p.records, history.Record{Query: q.ID, Lineage: lineageOf(q), AtMs: atMs(u)})
+		p.ends = append(p.ends, at)
+	}
+}
+
+// seal lets the records of a piece point into its memory, which does not move any
+// more.
+func (p *piece) seal() {
+	for i := range p.records {
+		end := len(p.body)
+		if i+1 < len(p.ends) {
+			end = p.ends[i+1]
+		}
+		p.records[i].Body = p.body[p.ends[i]:end]
+	}
+}
+
+// logged reports whether a restart has to know of an update. Heartbeats come again
+// in seconds, and what was refused or names no query changed nothing.
+func logged(u *event.Update) bool {
+	switch u.Outcome {
+	case event.OutcomeHeartbeat, event.OutcomeUnjudgeable, event.OutcomeRefused:
+		return false
+	}
+	return true
+}
+
+// lineageOf is what keeps a query together across checkpoints: its name.
+func lineageOf(q event.QueryRef) string {
+	if q.Name != "" {
+		return q.Name
+	}
+	return string(q.ID)
+}
+
+// atMs is the time that an update is filed under: its batch's trigger or its own,
+// and ours where it has none.
+func atMs(u *event.Update) int64 {
+	switch e := u.Event; {
+	case e.Batch != nil && e.Batch.StartMs > 0:
+		return e.Batch.StartMs
+	case e.AtMs > 0:
+		return e.AtMs
+	}
+	return max(u.Origin.ReceivedMs, 0)
+}
