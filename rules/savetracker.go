@@ -193,8 +193,8 @@ func (t *standsTracker) carry(c *codec) {
 	t.clock.carry(c)
 	c.floats(&t.value, &t.other)
 	c.Bool(&t.changed)
-	c.counts(&t.seen, &t.same, &t.known, &t.moved)
-	c.ints(&t.since, &t.sinceMs)
+	c.counts(&t.seen, &t.same, &t.known, &t.moved, &t.longest)
+	c.ints(&t.since, &t.sinceMs, &t.longestMs)
 }
 
 func (t *aboveTracker) carry(c *codec) {
