@@ -75,3 +75,25 @@ func (c durableCase) send(d *child, bodies [][][]byte) {
 	}
 	all.Wait()
 }
+
+// BenchmarkMemoryWithHistory is what a daemon with a history and the built-in rules
+// takes of memory after 100,000 events of 100 queries, and how many times that after
+// twice as many.
+func BenchmarkMemoryWithHistory(b *testing.B) {
+	for b.Loop() {
+		c, f := runChildWith(b, "", true, b.TempDir()), newFleet(100)
+		var rss [2]float64
+		for i := range rss {
+			for range 100_000 / 50 {
+				c.post(f.body(50))
+			}
+			c.settle()
+			rss[i] = c.figures("process_resident_memory_bytes")[0]
+		}
+		b.ReportMetric(rss[0]/1e6, "rss-MB")
+		b.ReportMetric(rss[1]/rss[0], "x_later")
+		page := c.figures("stategauge_history_disk_bytes", "stategauge_history_records_total", "stategauge_history_write_amplification_ratio")
+		b.ReportMetric(page[0]/page[1], "disk-B/event")
+		b.ReportMetric(page[2], "write-amplification")
+	}
+}
