@@ -13,7 +13,8 @@ RUN CGO_ENABLED=0 go build -buildvcs=false -trimpath \
 # health checks.
 FROM alpine:3.22
 RUN apk add --no-cache ca-certificates \
- && adduser -D -H -u 65532 stategauge
+ && adduser -D -H -u 65532 stategauge \
+ && mkdir /var/lib/stategauge && chown 65532:65532 /var/lib/stategauge
 COPY --from=build /stategauge /usr/local/bin/stategauge
 USER 65532:65532
 EXPOSE 9980

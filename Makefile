@@ -17,7 +17,7 @@ INFO      = github.com/prometheus/common/version
 LDFLAGS   = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Revision=$(REVISION)
 
 .DEFAULT_GOAL := build
-.PHONY: setup tools servers build run demo test e2e lint fmt fuzz bench score score-quick generate listeners kafka spark spark-capture fidelity plays proof clean
+.PHONY: setup tools servers build run demo test e2e lint fmt fuzz bench score score-quick generate listeners kafka spark spark-capture fidelity plays proof kills clean
 
 ## setup: everything that development needs
 setup: tools servers
@@ -144,6 +144,11 @@ plays:
 SEEDS ?= 10
 proof:
 	STATEGAUGE_SEEDS=$(SEEDS) $(GO) test ./simulator/proof -count=1 -timeout 2h
+
+## kills: a daemon with a history killed KILLS times in mid-stream, beside one that lives; 50 take two minutes
+KILLS ?= 50
+kills:
+	STATEGAUGE_KILLS=$(KILLS) $(GO) test ./internal/app -count=1 -timeout 15m -run TestKillsShowInNoCounterWindowAlertOrPage -v
 
 ## fidelity: the simulator beside the captured runs of Spark, docs/fidelity.md
 fidelity:

@@ -32,6 +32,8 @@ var layers = []layer{
 	{dir: "rules/trend", pure: true},
 	{dir: "rules/notify", may: []string{"event", "rules"}},
 	{dir: "history", may: []string{"event"}},
+	{dir: "history/record", may: []string{"event"}, pure: true},
+	{dir: "history/rollup", pure: true},
 	{dir: "simulator", may: []string{"event", "internal/strictyaml"}},
 	{dir: "simulator/output", may: []string{"event", "simulator/..."}},
 	{dir: "simulator/fidelity", may: []string{"event", "internal/strictyaml", "simulator/..."}},
@@ -43,7 +45,7 @@ var layers = []layer{
 	{dir: "internal/compose"},
 	{dir: "internal/replay", may: []string{"event", "collector/...", "rules/...", "history", "history/record", "simulator/...", "internal/strictyaml", "configs"}},
 	{dir: "internal/score", may: []string{"event", "collector/...", "rules/...", "internal/replay", "internal/strictyaml", "simulator/...", "configs"}},
-	{dir: "internal/app", may: []string{"event", "collector/...", "exporter/...", "rules/...", "history", "simulator/...", "review", "configs", "internal/..."}},
+	{dir: "internal/app", may: []string{"event", "collector/...", "exporter/...", "rules/...", "history/...", "simulator/...", "review", "configs", "internal/..."}},
 	{dir: "cmd/stategauge", may: []string{"internal/...", "simulator/...", "history", "review", "configs"}},
 	{dir: "configs"},
 }
