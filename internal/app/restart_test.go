@@ -233,3 +233,40 @@ func TestAPowerCutShowsInNoSeriesVerdictOrAlert(t *testing.T) {
 		})
 	}
 }
+
+// TestAClockThatJumpsIsNobodysSilence sets the machine's clock back by an hour and then
+// forward by a day, with a restart after each: nothing is counted twice, nothing
+// resolved, nobody found silent.
+func TestAClockThatJumpsIsNobodysSilence(t *testing.T) {
+	m, s, now := remembering(t, vfs.NewCrashableMem())
+	random := rand.New(rand.NewPCG(1, 1))
+	for _, jump := range []time.Duration{-time.Hour, 24 * time.Hour} {
+		for i := range 30 {
+			e := heard{s.at().Add(jump).UnixMilli(), s.next()}
+			m.hear(e)
+			if i%10 == 0 {
+				m.app.journal.sendSafely(m.app.newSplit(stepTick))
+				m.app.judge.ask(m.app.judge.tick)
+			}
+		}
+		m.app.journal.save()
+		next := m.cut(random)
+		m.stop()
+		m = born(t, next, now, 2)
+	}
+	defer m.stop()
+	families := scrape(t, m.app)
+	if got := value(t, families, "spark_streaming_batches_total", "query_id", s.id); got != 270 {
+		t.Errorf("%g batches counted, want 270", got)
+	}
+	_, alerts := get(t, m.app, "/api/v1/alerts")
+	for _, silent := range []string{`"symptom":"stalled"`, `"symptom":"sender-lost"`} {
+		if strings.Contains(alerts, silent) {
+			t.Errorf("the clock's jump raised %s: %s", silent, alerts)
+		}
+	}
+	_, queries := get(t, m.app, "/api/v1/queries")
+	if !strings.Contains(queries, `"state":"running"`) {
+		t.Errorf("the query is no longer running: %s", queries)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -190,7 +191,10 @@ func TestDaemonsShareATopicAndHandAlertsOverWithoutASecondPage(t *testing.T) {
 				}
 				return filepath.Join(t.TempDir(), name)
 			}
-			const queries = 24
+			queries := 24
+			if os.Getenv(killsEnv) != "" {
+				queries = 300
+			}
 			r := newFleetRig(t, queries)
 			first := r.join("shared", storage("a"))
 			defer stopped(t, first)
@@ -268,4 +272,42 @@ func TestWithoutADiskTheTopicBringsWindowsAndAlertsBack(t *testing.T) {
 		t.Errorf("%g batches of before the restart were counted again", got)
 	}
 	r.pagedOnce(2)
+}
+
+// TestAnAlertThatEndsWhileTheDaemonIsDownIsResolved stops a daemon whose alerts ring.
+// What it reads after the start says that all is well again: the resolve is sent, and
+// what still holds rings on without a second page.
+func TestAnAlertThatEndsWhileTheDaemonIsDownIsResolved(t *testing.T) {
+	r := newFleetRig(t, 4)
+	storage := t.TempDir()
+	a := r.join("lone", storage)
+	r.send(50)
+	r.awaitAlertsOf(2, a)
+	r.pagedOnce(2)
+	stopped(t, a)
+	for range 30 {
+		r.sendOne(r.streams[0], 6400)
+		r.sendOne(r.streams[2], 20_000)
+	}
+	again := r.join("lone", storage)
+	defer stopped(t, again)
+	r.awaitAlertsOf(1, again)
+	await(t, "the resolve of one", func() error {
+		book := r.am.book()
+		if strings.Count(book, "began 1 times, ended 1 times") != 1 || strings.Count(book, "began 1 times, ended 0 times") != 1 {
+			return fmt.Errorf("%s", book)
+		}
+		return nil
+	})
+	if got := value(t, scrape(t, again), "spark_streaming_batches_total", "query_id", r.streams[0].id); got != 80 {
+		t.Errorf("%g batches counted over the restart, want 80", got)
+	}
+}
+
+func (r *fleetRig) sendOne(s *stream, fileSyncMs int64) {
+	r.t.Helper()
+	s.fileSyncMs = fileSyncMs
+	if err := r.client.ProduceSync(r.t.Context(), &kgo.Record{Key: []byte(s.id), Value: bytes.Clone(s.next())}).FirstErr(); err != nil {
+		r.t.Fatal(err)
+	}
 }
