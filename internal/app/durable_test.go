@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -189,33 +187,10 @@ func (d *durable) config(group string, am *ledger) string {
 	return file
 }
 
-// launch starts a daemon in a process of its own.
+// launch starts a daemon that keeps its history in a directory.
 func (d *durable) launch(config, storage string) *victim {
 	d.t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), asDaemon+"="+config, daemonRules+"="+d.rules, daemonStorage+"="+storage)
-	cmd.Stderr = d.t.Output()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		d.t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	c := &victim{addr: strings.TrimSpace(line), cmd: cmd, ended: make(chan struct{})}
-	go func() {
-		c.result = cmd.Wait()
-		close(c.ended)
-	}()
-	d.t.Cleanup(func() {
-		c.kill()
-		_ = c.end()
-	})
-	if err != nil {
-		d.t.Fatalf("the daemon did not start: %v", err)
-	}
-	return c
+	return launchVictim(d.t, asDaemon+"="+config, daemonRules+"="+d.rules, daemonStorage+"="+storage)
 }
 
 // awaitBatch waits until a daemon has heard the n-th event of every partition.

@@ -350,15 +350,23 @@ type victim struct {
 // launch starts a daemon whose group stands at from.
 func (k *killRig) launch(from offsets) *victim {
 	k.t.Helper()
+	c := launchVictim(k.t, asDaemon+"="+k.config)
+	k.witness.follow(c, from)
+	return c
+}
+
+// launchVictim starts a daemon in a process of its own, told by its environment what
+// to do. It ends with the test.
+func launchVictim(t *testing.T, env ...string) *victim {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), asDaemon+"="+k.config)
-	cmd.Stderr = k.t.Output()
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), t.Output()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		k.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		k.t.Fatal(err)
+		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	c := &victim{addr: strings.TrimSpace(line), cmd: cmd, ended: make(chan struct{})}
@@ -366,14 +374,13 @@ func (k *killRig) launch(from offsets) *victim {
 		c.result = cmd.Wait()
 		close(c.ended)
 	}()
-	k.t.Cleanup(func() {
+	t.Cleanup(func() {
 		c.kill()
 		_ = c.end()
 	})
 	if err != nil {
-		k.t.Fatalf("the daemon did not start: %v", err)
+		t.Fatalf("the daemon did not start: %v", err)
 	}
-	k.witness.follow(c, from)
 	return c
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/stategauge/stategauge/configs"
+	"github.com/stategauge/stategauge/internal/replay"
 	"github.com/stategauge/stategauge/simulator"
 	"github.com/stategauge/stategauge/simulator/scenario"
 )
@@ -268,5 +269,47 @@ func TestAClockThatJumpsIsNobodysSilence(t *testing.T) {
 	_, queries := get(t, m.app, "/api/v1/queries")
 	if !strings.Contains(queries, `"state":"running"`) {
 		t.Errorf("the query is no longer running: %s", queries)
+	}
+}
+
+// TestABacktestOfAHistoryFindsWhatTheDaemonHeard keeps events on a real disk, and lets
+// a backtest read them there while the daemon runs.
+func TestABacktestOfAHistoryFindsWhatTheDaemonHeard(t *testing.T) {
+	events := simulated(t, 200, "commit-sync-rising", "checkpoint-reset")
+	var now atomic.Int64
+	now.Store(events[0].atMs)
+	o := testOptions(t)
+	o.Now = func() time.Time { return time.UnixMilli(now.Load()) }
+	o.TrackEvery, o.JudgeEvery = time.Hour, time.Hour
+	o.StoragePath = t.TempDir()
+	a := start(t, o)
+	m := &mortal{t: t, now: &now, app: a}
+	var file bytes.Buffer
+	for _, e := range events {
+		m.hear(e)
+		file.Write(append(bytes.TrimSpace(e.line), '\n'))
+	}
+	pack, err := LoadRules(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	episodes := func(in replay.Inputs) string {
+		b, err := replay.Backtest(t.Context(), replay.BacktestOptions{Inputs: in, Rules: pack})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		for _, e := range b.Episodes {
+			line, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.Write(append(line, '\n'))
+		}
+		return out.String()
+	}
+	got, want := episodes(replay.Inputs{Paths: []string{replay.HistoryPrefix + o.StoragePath}}), episodes(replay.Inputs{Stdin: &file})
+	if got != want || want == "" {
+		t.Errorf("from the history:\n%s\nfrom the events:\n%s", got, want)
 	}
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -83,7 +82,7 @@ func BenchmarkStartWithHistory(b *testing.B) {
 	}{{"queries=100/batches=30", 100, 30}, {"queries=100/batches=300", 100, 300}, {"queries=1000/batches=60", 1000, 60}} {
 		b.Run(c.name, func(b *testing.B) {
 			o := testOptions(b)
-			o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+			o.Logger = slog.New(slog.DiscardHandler)
 			o.StoragePath, o.SaveEvery = b.TempDir()+"/history", time.Hour
 			remember(b, o, c.queries, c.batches)
 			b.ResetTimer()
