@@ -247,13 +247,13 @@ func TestRatesArePerThousandQueryDays(t *testing.T) {
 
 func TestThresholdsAndHoldsAreScaledAndNothingElse(t *testing.T) {
 	in := `
-        rising: {over: 120 batches and 2h, by: 25%, level: {by: 35%, before: 8h}}
+        rising: {over: 120 batches and 2h, by: 25%, at_least: 30ms, level: {by: 35%, before: 8h}}
         for: 20 batches and 30m   # why
         keep_firing_for: 20 batches
       - {alert: X, for: 1m, labels: {a: b}}
 `
 	want := `
-        rising: {over: 120 batches and 2h, by: 50%, level: {by: 70%, before: 8h}}
+        rising: {over: 120 batches and 2h, by: 50%, at_least: 60ms, level: {by: 70%, before: 8h}}
         for: 10 batches and 900s   # why
         keep_firing_for: 20 batches
       - {alert: X, for: 30s, labels: {a: b}}

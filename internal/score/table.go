@@ -230,7 +230,7 @@ func (r *Report) tradeOff(t *strings.Builder) {
 			fmt.Sprintf("%.0f", p.QueryDays), fmt.Sprint(p.Tickets), fmt.Sprintf("%.2f", p.TicketBound), fmt.Sprint(p.Pages), fmt.Sprintf("%.2f", p.PageBound),
 		})
 	}
-	table(t, "Trade-off", "Every relative threshold and every hold of the pack scaled, on the smallest faults of the first seed, where thresholds decide, and on healthy batches at one minute.", rows)
+	table(t, "Trade-off", "Every threshold of a rise (relative, and the least in the signal's unit) and every hold of the pack scaled, on the smallest faults of the first seed, where thresholds decide, and on healthy batches at one minute.", rows)
 }
 
 func (r *Report) scenarios(t *strings.Builder) {

@@ -3,6 +3,7 @@ package score
 import (
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -109,22 +110,34 @@ func (row *TradeOffRow) addFaults(results []result) {
 }
 
 var (
-	ruleBy  = regexp.MustCompile(`\bby: (\d+(?:\.\d+)?)%`)
-	ruleFor = regexp.MustCompile(`(?m)(^\s+for: |[{,] for: )([^,}\n#]+)`)
-	batches = regexp.MustCompile(`(\d+)( batch)`)
-	minutes = regexp.MustCompile(`(\d+)(m|h|s)\b`)
+	ruleBy = regexp.MustCompile(`\bby: (\d+(?:\.\d+)?)%`)
+	// A rise that is worth a word has a least size in the signal's unit too.
+	ruleAtLeast = regexp.MustCompile(`\bat_least: (\d+(?:\.\d+)?)((?:ms|s|m|h|[KMG]iB)\b)`)
+	ruleFor     = regexp.MustCompile(`(?m)(^\s+for: |[{,] for: )([^,}\n#]+)`)
+	batches     = regexp.MustCompile(`(\d+)( batch)`)
+	minutes     = regexp.MustCompile(`(\d+)(m|h|s)\b`)
 )
 
-// scaleRules multiplies every relative threshold and every hold in a rule file.
+// scaleRules multiplies every relative threshold, with the least rise beside it, and
+// every hold in a rule file.
 func scaleRules(data []byte, by, hold float64) []byte {
 	text := ruleBy.ReplaceAllStringFunc(string(data), func(m string) string {
-		v, _ := strconv.ParseFloat(ruleBy.FindStringSubmatch(m)[1], 64)
-		return "by: " + strconv.FormatFloat(v*by, 'f', -1, 64) + "%"
+		return "by: " + scaleNumber(ruleBy.FindStringSubmatch(m)[1], by) + "%"
+	})
+	text = ruleAtLeast.ReplaceAllStringFunc(text, func(m string) string {
+		p := ruleAtLeast.FindStringSubmatch(m)
+		return "at_least: " + scaleNumber(p[1], by) + p[2]
 	})
 	return []byte(ruleFor.ReplaceAllStringFunc(text, func(m string) string {
 		p := ruleFor.FindStringSubmatch(m)
 		return p[1] + scaleExtent(p[2], hold)
 	}))
+}
+
+// scaleNumber multiplies a number to four digits.
+func scaleNumber(text string, by float64) string {
+	v, _ := strconv.ParseFloat(text, 64)
+	return strconv.FormatFloat(math.Round(1e4*v*by)/1e4, 'f', -1, 64)
 }
 
 // scaleExtent multiplies both parts of "20 batches and 30m".
