@@ -114,6 +114,33 @@ func TestAPageAfterARestartIsThePageBefore(t *testing.T) {
 	}
 }
 
+// TestPagesAreMadeWhileQueriesAreSaved is for the race detector: a save only reads
+// what pages are made of.
+func TestPagesAreMadeWhileQueriesAreSaved(t *testing.T) {
+	x := everything(t, Options{})
+	var keys []event.QueryID
+	for _, q := range x.queries {
+		if q != nil {
+			keys = append(keys, q.key)
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 {
+			for _, key := range keys {
+				x.SaveCounters(key, nil)
+			}
+		}
+	}()
+	for range 20 {
+		for _, f := range formats {
+			page(t, x, f)
+		}
+	}
+	<-done
+}
+
 func TestTheGoldenPageSurvivesARestart(t *testing.T) {
 	x := everything(t, Options{})
 	y := reborn(t, x, Options{})

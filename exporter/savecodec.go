@@ -13,7 +13,8 @@ var (
 )
 
 // saver writes values to buf, or reads them from its front, so that one list of
-// fields serves both directions. The first error sticks.
+// fields serves both directions. The first error sticks. Writing only reads what it
+// is pointed to: pages are made of the same values meanwhile.
 type saver struct {
 	buf     []byte
 	writing bool
@@ -79,8 +80,9 @@ func (c *saver) bools(vs ...*bool) {
 		if *v {
 			b = 1
 		}
-		c.byte(&b)
-		*v = b != 0
+		if c.byte(&b); !c.writing {
+			*v = b != 0
+		}
 	}
 }
 
@@ -132,14 +134,17 @@ func formOfNumber(v float64) uint8 {
 func (c *saver) form(form uint8, v *float64) {
 	switch form {
 	case formAbsent:
-		*v = absent
+		if !c.writing {
+			*v = absent
+		}
 	case formWhole:
 		whole := int64(0)
 		if c.writing {
 			whole = int64(*v)
 		}
-		c.int(&whole)
-		*v = float64(whole)
+		if c.int(&whole); !c.writing {
+			*v = float64(whole)
+		}
 	case formFloat:
 		c.bits(v)
 	default:
@@ -166,8 +171,9 @@ func (c *saver) number(v *float64) {
 
 func saveString[T ~string](c *saver, v *T) {
 	s := string(*v)
-	c.str(&s)
-	*v = T(s)
+	if c.str(&s); !c.writing {
+		*v = T(s)
+	}
 }
 
 func saveTri(c *saver, vs ...*tri) {
@@ -177,6 +183,8 @@ func saveTri(c *saver, vs ...*tri) {
 			c.fail(errors.New("a setting that is neither on nor off"))
 			b = uint8(unknown)
 		}
-		*v = tri(b)
+		if !c.writing {
+			*v = tri(b)
+		}
 	}
 }

@@ -29,7 +29,9 @@ func (q *query) visit(c *saver) {
 	if c.byte(&state); event.State(state) > event.StateRetired {
 		c.fail(errors.New("an unknown state"))
 	}
-	q.state = event.State(state)
+	if !c.writing {
+		q.state = event.State(state)
+	}
 	c.bools(&q.retired, &q.begun, &q.ran)
 	c.ints(&q.retiredAtMs, &q.lastMs, &q.batchMs, &q.bornMs, &q.newest, &q.newestMs)
 	c.uint(&q.gen)
@@ -47,7 +49,9 @@ func (k *known) visit(c *saver) {
 		if c.uint(&n); n > math.MaxUint16 {
 			c.fail(errors.New("an impossible version of Spark"))
 		}
-		*v = uint16(n)
+		if !c.writing {
+			*v = uint16(n)
+		}
 	}
 	c.str(&k.provider)
 	saveTri(c, &k.changelog, &k.bounded, &k.tracked, &k.reset)
@@ -82,7 +86,7 @@ func (s *operatorState) visitPrev(c *saver) {
 	if s.prev != nil {
 		v = s.prev
 	}
-	if n := visitRows(c, v); n > 0 {
+	if n := visitRows(c, v); n > 0 && !c.writing {
 		s.prev = v
 	}
 }
@@ -119,8 +123,9 @@ func visitRows(c *saver, v *event.Vector) int {
 func (s *sticky) visit(c *saver, p *plan) {
 	c.bools(&s.uploadSeen, &s.slowSeen, &s.pending, &s.uploaded, &s.rebase)
 	compared, changed := int64(s.compared), int64(s.changed)
-	c.ints(&compared, &changed)
-	s.compared, s.changed = int(compared), int(changed)
+	if c.ints(&compared, &changed); !c.writing {
+		s.compared, s.changed = int(compared), int(changed)
+	}
 	saveTri(c, &s.told)
 	visitRepeated(c, &s.upload, p.sticky, s.uploadSeen)
 	visitRepeated(c, &s.slow, p.slow, s.slowSeen)
@@ -156,8 +161,9 @@ func (h *hist) visit(c *saver) {
 	if c.writing {
 		mark = h.family.boundsMark()
 	}
-	c.uint(&mark)
-	h.boundsMark = mark
+	if c.uint(&mark); !c.writing {
+		h.boundsMark = mark
+	}
 	c.number(&h.sum)
 	c.uint(&h.count)
 	c.uint(&h.zeros)
@@ -204,8 +210,9 @@ func (h *hist) visitNative(c *saver) {
 			c.fail(errors.New("impossible native buckets"))
 			return
 		}
-		was += int64(step)
-		b.index = int32(was)
+		if was += int64(step); !c.writing {
+			b.index = int32(was)
+		}
 		c.uint(&b.count)
 	}
 }
