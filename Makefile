@@ -135,10 +135,10 @@ spark:
 spark-capture:
 	python3 -B listeners/integration/capture.py
 
-## plays: the packages that leave tests out under the race detector, whole and without it (proof has a target of its own)
+## plays: the packages that leave tests out under the race detector, whole and without it (proof has a target of its own, and e2e plays internal/app)
 plays:
 	$(GO) test -count=1 -timeout 20m ./simulator/operator \
-	  $$(grep -rl --include='*.go' '^//go:build !race' . | xargs -n1 dirname | sort -u | grep -v '/proof$$')
+	  $$(grep -rl --include='*.go' '^//go:build !race' . | xargs -n1 dirname | sort -u | grep -v -e '/proof$$' -e 'internal/app$$')
 
 ## proof: each fault moves the statistic of its symptom, over SEEDS runs; ten take half an hour
 SEEDS ?= 10

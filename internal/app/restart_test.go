@@ -193,7 +193,11 @@ func difference(got, want string) string {
 // saved in between now and then. In the end the last daemon says what one says that
 // nothing ever happened to.
 func TestAPowerCutShowsInNoSeriesVerdictOrAlert(t *testing.T) {
-	events := simulated(t, 150, "commit-sync-rising", "redeploys", "steady-join")
+	batches := int64(150)
+	if raced {
+		batches = 25 // the simulator is slow under the race detector
+	}
+	events := simulated(t, batches, "commit-sync-rising", "redeploys", "steady-join")
 	var now atomic.Int64
 	now.Store(events[0].atMs)
 	calm := born(t, nil, &now, 2)
@@ -275,10 +279,23 @@ func TestAClockThatJumpsIsNobodysSilence(t *testing.T) {
 // TestABacktestOfAHistoryFindsWhatTheDaemonHeard keeps events on a real disk, and lets
 // a backtest read them there while the daemon runs.
 func TestABacktestOfAHistoryFindsWhatTheDaemonHeard(t *testing.T) {
-	events := simulated(t, 200, "commit-sync-rising", "checkpoint-reset")
+	var events []heard
+	for i := range 2 {
+		s := newStream(i)
+		s.stepMs = 60_000
+		for n := range 80 {
+			if i == 1 && n == 45 {
+				s.fileSyncMs *= 4
+			}
+			events = append(events, heard{s.at().UnixMilli() + int64(i), bytes.Clone(s.next())})
+		}
+	}
+	slices.SortStableFunc(events, func(a, b heard) int { return int(a.atMs - b.atMs) })
 	var now atomic.Int64
 	now.Store(events[0].atMs)
 	o := testOptions(t)
+	o.RuleFiles = []string{t.TempDir() + "/durable.yaml"}
+	rewrite(t, o.RuleFiles[0], durableRules)
 	o.Now = func() time.Time { return time.UnixMilli(now.Load()) }
 	o.TrackEvery, o.JudgeEvery = time.Hour, time.Hour
 	o.StoragePath = t.TempDir()
@@ -289,7 +306,7 @@ func TestABacktestOfAHistoryFindsWhatTheDaemonHeard(t *testing.T) {
 		m.hear(e)
 		file.Write(append(bytes.TrimSpace(e.line), '\n'))
 	}
-	pack, err := LoadRules(nil)
+	pack, err := LoadRules(o.RuleFiles)
 	if err != nil {
 		t.Fatal(err)
 	}
