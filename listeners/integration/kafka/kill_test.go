@@ -11,7 +11,8 @@ import (
 // TestAKilledDaemonIsFollowedByOneThatLosesNothing kills the daemon in mid-stream.
 // A killed process cannot be asked what it had applied, so the proxy is frozen first:
 // no commit passes any more, and whatever the broker holds then must be below what
-// the daemon says afterwards. The next process has to start exactly there.
+// the daemon says afterwards. The next process reads its past again, to fill windows,
+// and goes on from there: it must know of every event.
 func TestAKilledDaemonIsFollowedByOneThatLosesNothing(t *testing.T) {
 	b := realBroker(t)
 	f := newFeed(t, b, "killed", 3)
@@ -32,7 +33,7 @@ func TestAKilledDaemonIsFollowedByOneThatLosesNothing(t *testing.T) {
 		}
 		committed := f.committed("killed", f.topic, 3)
 		for p, q := range seen {
-			if first := q.LastBatch + 1 - q.Batches; q.Batches > 0 && (first != start[p] || q.Missed != 0) {
+			if first := q.LastBatch + 1 - q.Batches; q.Batches > 0 && (first > start[p] || q.Missed != 0) {
 				t.Errorf("kill %d, partition %d: the group was at %d, the process applied %+v", kill, p, start[p], q)
 			}
 			applied := max(q.LastBatch+1, start[p])
@@ -47,7 +48,7 @@ func TestAKilledDaemonIsFollowedByOneThatLosesNothing(t *testing.T) {
 	d := runDaemon(t, b.proxy.addr(), f.topic, "killed")
 	awaitProgress(t, d, f, start, 50)
 	stop()
-	d.hasAll(f, "killed", start...)
+	d.hasAll(f, "killed")
 	t.Logf("%d events, %d kills: %d applied again", f.total(), kills, again)
 }
 
