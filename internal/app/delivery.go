@@ -110,12 +110,15 @@ func (d *delivery) settle() {
 	}
 }
 
-func (d *delivery) replays(al *rules.Alert) bool {
+// replays reports whether an alert is another's to tell of as yet. One that was told
+// of here goes on.
+func (d *delivery) replays(al *rules.Alert, key string) bool {
 	if len(d.replaying) == 0 {
 		return false
 	}
 	_, is := d.replaying[event.QueryID(al.Labels.Get("query_id"))]
-	return is
+	_, told := d.told[key]
+	return is && !told
 }
 
 // forget lets go of a query that is another process' now, with all its alerts.
@@ -162,9 +165,10 @@ func (d *delivery) passes(al *rules.Alert, key string, o *overrides, now time.Ti
 func (d *delivery) resolves(al *rules.Alert, key string, o *overrides, now time.Time) bool {
 	_, told := d.told[key]
 	_, held := d.held[key]
+	replays := d.replays(al, key)
 	delete(d.told, key)
 	delete(d.held, key)
-	if d.replays(al) && !told {
+	if replays {
 		return false // whoever read these events first has said so
 	}
 	return told || !held && al.InhibitedBy == "" && !o.muted(queryOfAlert(al), now) && !d.old(al, now)
@@ -177,7 +181,7 @@ func (d *delivery) withheld(al *rules.Alert, key string, o *overrides, now time.
 		return withheldInhibited
 	case o.muted(queryOfAlert(al), now):
 		return withheldMuted
-	case d.replays(al):
+	case d.replays(al, key):
 		return withheldReplayed
 	case d.holds(al, key, now):
 		return withheldOld
@@ -196,7 +200,7 @@ func (d *delivery) seems(al *rules.Alert, o *overrides, now time.Time) string {
 		return withheldInhibited
 	case o.muted(queryOfAlert(al), now):
 		return withheldMuted
-	case d.replays(al):
+	case d.replays(al, key):
 		return withheldReplayed
 	case held:
 		return withheldOld

@@ -70,7 +70,7 @@ func (a *App) serveHistory(w http.ResponseWriter, r *http.Request) {
 	}
 	out, err := a.journal.look(q)
 	if errors.Is(err, errTooManyPoints) {
-		refuse(w, http.StatusBadRequest, err)
+		refuse(w, http.StatusBadRequest, errTooManyPoints)
 		return
 	}
 	if err != nil {
@@ -216,8 +216,7 @@ func (j *journal) queriesOf(q *historyAsked) (out []history.QueryInfo, err error
 // batches reads a query batch by batch; in steps where there is one.
 func (j *journal) batches(q historyAsked, info history.QueryInfo) (out []pointJSON, err error) {
 	steps := stepper{stepMs: q.stepMs, fromMs: q.fromMs, open: map[int]*openStep{}}
-	full := false
-	err = eachBatch(j.store, j.words, info.ID, q.fromMs, q.toMs, func(u *event.Update) {
+	err = eachBatch(j.store, j.words, info.ID, q.fromMs, q.toMs, func(u *event.Update) error {
 		b := u.Event.Batch
 		q.measure.Visit(u, func(operator int, v float64) {
 			if q.stepMs > 0 {
@@ -226,11 +225,11 @@ func (j *journal) batches(q historyAsked, info history.QueryInfo) (out []pointJS
 				out = append(out, pointJSON{At: time.UnixMilli(b.StartMs).UTC(), Operator: operatorOf(operator), Batch: batchOf(b.ID), Value: &v})
 			}
 		})
-		full = full || len(out) > maxPoints
+		if len(out) > maxPoints {
+			return errTooManyPoints
+		}
+		return nil
 	})
-	if full {
-		return nil, errTooManyPoints
-	}
 	return steps.finish(out), err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -116,6 +117,7 @@ func TestAQuestionToHistoryThatCannotBeAnsweredSaysWhy(t *testing.T) {
 func TestHoursThatACrashLeftAreSummedUpByTheNextProcess(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	m, s, now := remembering(t, disk)
+	m.app.journal.save() // and the log before it goes
 	next := m.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
 	m.stop()
 	again := born(t, next, now, 2)
@@ -123,8 +125,8 @@ func TestHoursThatACrashLeftAreSummedUpByTheNextProcess(t *testing.T) {
 	now.Add(hourRests.Milliseconds())
 	again.app.journal.tidy(again.app.opts.Now())
 	_, got := ask(t, again.app, "query_id", s.id, "signal", "batch_duration", "from", fmt.Sprint(s.start.Unix()), "to", fmt.Sprint(s.at().Unix()), "step", "1h")
-	if len(got.Data.Points) != 2 {
-		t.Errorf("%d hours, want the newest two", len(got.Data.Points))
+	if len(got.Data.Points) != 4 {
+		t.Errorf("%d hours, want all four", len(got.Data.Points))
 	}
 }
 
@@ -174,4 +176,40 @@ func TestAFullDiskDegradesTheDaemonAndLosesNothingThatComesLater(t *testing.T) {
 	if got := value(t, families, "spark_streaming_batches_total", "query_id", s.id); got != 231 {
 		t.Errorf("%g batches counted, want 231", got)
 	}
+}
+
+// TestStateThatAFullDiskRefusedIsSavedWhenThereIsRoomAgain saves state while the disk is
+// full, of a query that says nothing afterwards. Once there is room the log may only go
+// as far as that state has really been written.
+func TestStateThatAFullDiskRefusedIsSavedWhenThereIsRoomAgain(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	disk := &fullDisk{FS: mem}
+	m, s, now := remembering(t, disk)
+	defer m.stop()
+	other := newStream(2)
+	other.operators, other.stepMs, other.start = 1, 60_000, s.at()
+	for range 40 {
+		m.hear(heard{other.at().UnixMilli(), other.next()})
+	}
+	m.app.journal.sendSafely(m.app.newSplit(stepTick))
+	disk.full.Store(true)
+	m.app.journal.save()
+	disk.full.Store(false)
+	s.start = other.at().Add(-time.Duration(s.batch*s.stepMs) * time.Millisecond)
+	m.hear(heard{s.at().UnixMilli(), s.next()})
+	m.app.journal.save()
+	m.hear(heard{s.at().UnixMilli(), s.next()}) // syncs the end of the log that has gone
+	want := windows(m.shows())
+	again := born(t, mem.CrashClone(vfs.CrashCloneCfg{}), now, 2)
+	defer again.stop()
+	if d := difference(windows(again.shows()), want); d != "" {
+		t.Errorf("after a crash:\n%s", d)
+	}
+}
+
+// windows leaves out how long a query was silent, which after a crash begins with
+// what was saved last.
+func windows(shown string) string {
+	lines := strings.Split(shown, "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, `"how":"silence"`) }), "\n")
 }

@@ -2,7 +2,10 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -24,9 +27,9 @@ const (
 
 // hourOf is one hour of one query's batches, by the time of their triggers.
 type hourOf struct {
-	query   event.QueryID
-	lineage string
-	startMs int64
+	Query   event.QueryID `json:"query"`
+	Lineage string        `json:"lineage"`
+	StartMs int64         `json:"start_ms"`
 }
 
 // hours remembers which hours have batches that no summary holds yet.
@@ -41,7 +44,7 @@ func (h *hours) touch(at hourOf, nowMs int64) {
 	h.mu.Unlock()
 }
 
-// due takes the hours out that nothing has come for since a moment.
+// due lists the hours that nothing has come for since a moment.
 func (h *hours) due(beforeMs int64) []hourOf {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,15 +52,42 @@ func (h *hours) due(beforeMs int64) []hourOf {
 	for at, ms := range h.since {
 		if ms <= beforeMs {
 			out = append(out, at)
-			delete(h.since, at)
 		}
 	}
 	return out
 }
 
+// done strikes an hour off, unless something came for it after a moment.
+func (h *hours) done(at hourOf, beforeMs int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.since[at] <= beforeMs {
+		delete(h.since, at)
+	}
+}
+
+// save is the list as it outlives the process. The log after it has the rest.
+func (h *hours) save(seq uint64) carried {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return carry(stateHours, "-", seq, saveJSON(slices.Collect(maps.Keys(h.since))))
+}
+
+// load takes over a saved list; its hours come to rest from now on.
+func (h *hours) load(b []byte, nowMs int64) error {
+	var list []hourOf
+	if err := json.Unmarshal(b, &list); err != nil {
+		return err
+	}
+	for _, at := range list {
+		h.touch(at, nowMs)
+	}
+	return nil
+}
+
 // touchHours notes the hours of what a piece adds to the log.
 func (j *journal) touchHours(p *piece, nowMs int64) {
-	last := hourOf{startMs: event.Absent}
+	last := hourOf{StartMs: event.Absent}
 	for i := range p.records {
 		r := &p.records[i]
 		if at := (hourOf{r.Query, r.Lineage, rollup.Start(r.AtMs)}); at != last {
@@ -65,23 +95,6 @@ func (j *journal) touchHours(p *piece, nowMs int64) {
 			last = at
 		}
 	}
-}
-
-// recallHours makes the newest two hours of every query due: the process before may
-// not have summed them up.
-func (j *journal) recallHours() error {
-	known, err := j.store.Queries()
-	if err != nil {
-		return err
-	}
-	nowMs := j.app.opts.Now().UnixMilli()
-	for _, q := range known {
-		at := hourOf{q.ID, q.Lineage, rollup.Start(q.LastMs)}
-		j.hours.touch(at, nowMs)
-		at.startMs -= rollup.HourMs
-		j.hours.touch(at, nowMs)
-	}
-	return nil
 }
 
 // keepHouse sums hours up and lets go of what is too old or too much, until ctx
@@ -111,17 +124,17 @@ func (j *journal) tidy(now time.Time) {
 func (j *journal) sumUp(beforeMs int64) {
 	for _, at := range j.hours.due(beforeMs) {
 		if err := j.sumUpHour(at); err != nil {
-			j.app.log.Warn("an hour could not be summed up", "query", at.lineage, "hour", time.UnixMilli(at.startMs).UTC().Format(time.RFC3339), "err", err)
-			j.hours.touch(at, j.app.opts.Now().UnixMilli())
+			j.app.log.Warn("an hour could not be summed up", "query", at.Lineage, "hour", time.UnixMilli(at.StartMs).UTC().Format(time.RFC3339), "err", err)
 			return
 		}
+		j.hours.done(at, beforeMs)
 	}
 }
 
 func (j *journal) sumUpHour(at hourOf) error {
 	values := map[string][]float64{}
 	measures := *j.app.measures.Load()
-	err := eachBatch(j.store, j.words, at.query, at.startMs, at.startMs+rollup.HourMs, func(u *event.Update) {
+	err := eachBatch(j.store, j.words, at.Query, at.StartMs, at.StartMs+rollup.HourMs, func(u *event.Update) error {
 		for i := range measures {
 			m := &measures[i]
 			m.Visit(u, func(operator int, v float64) {
@@ -129,13 +142,14 @@ func (j *journal) sumUpHour(at hourOf) error {
 				values[key] = append(values[key], v)
 			})
 		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	for key, vs := range values {
-		h, _ := rollup.Of(at.startMs, vs)
-		if err := j.store.PutHours(at.lineage, string(at.query), key, []history.Hour{{StartMs: at.startMs, Body: rollup.Append(nil, &h)}}); err != nil {
+		h, _ := rollup.Of(at.StartMs, vs)
+		if err := j.store.PutHours(at.Lineage, string(at.Query), key, []history.Hour{{StartMs: at.StartMs, Body: rollup.Append(nil, &h)}}); err != nil {
 			return err
 		}
 	}
@@ -151,8 +165,9 @@ func signalKey(signal string, operator int) string {
 }
 
 // eachBatch calls fn with every batch of a query that ran in [fromMs, toMs), each
-// once, in the order of triggers. The update is valid until fn returns.
-func eachBatch(store *history.Store, words *record.Dictionary, id event.QueryID, fromMs, toMs int64, fn func(u *event.Update)) error {
+// once, in the order of triggers, until it returns an error. The update is valid until
+// fn returns.
+func eachBatch(store *history.Store, words *record.Dictionary, id event.QueryID, fromMs, toMs int64, fn func(u *event.Update) error) error {
 	type execution struct {
 		run   event.RunID
 		batch int64
@@ -167,11 +182,12 @@ func eachBatch(store *history.Store, words *record.Dictionary, id event.QueryID,
 		if u.Outcome != event.OutcomeExecuted || u.Event.Batch == nil {
 			return nil
 		}
-		if e := (execution{u.Event.Run, u.Event.Batch.ID}); !seen[e] {
-			seen[e] = true
-			fn(u)
+		e := execution{u.Event.Run, u.Event.Batch.ID}
+		if seen[e] {
+			return nil
 		}
-		return nil
+		seen[e] = true
+		return fn(u)
 	})
 }
 

@@ -55,7 +55,7 @@ type piece struct {
 	updates []event.Update
 	records []history.Record
 	body    []byte // the memory of the records
-	ends    []int  // where each record begins in it
+	begins  []int  // where each record begins in it
 	states  []history.State
 }
 
@@ -65,7 +65,7 @@ func (s *split) reset(kind stepKind) {
 		p := &s.pieces[i]
 		clear(p.updates)
 		p.parts, p.updates, p.records = p.parts[:0], p.updates[:0], p.records[:0]
-		p.body, p.ends, p.states = p.body[:0], p.ends[:0], p.states[:0]
+		p.body, p.begins, p.states = p.body[:0], p.begins[:0], p.states[:0]
 	}
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,18 +33,27 @@ type journal struct {
 	reopened time.Time // when the store was last opened anew
 	group    []*split
 	commits  []*history.Step
-	carry    sync.Mutex      // guards what the next commit carries:
-	pending  []history.State // saved states
-	dropped  []history.State // and the names of those that are out of date
+	carry    sync.Mutex // guards what the next commit carries
+	pending  map[stateName]carried
 
 	hours hours
 
-	// stale are the names of trackers' states of another number of shards. The first
+	// stale are the names of shards' states of another number of shards. The first
 	// save replaces them.
 	stale []history.State
 
 	degradedMs atomic.Int64 // since when steps are not put on disk, 0 where they are
 	wholeSaves atomic.Bool  // what was not logged has to be saved
+}
+
+// stateName is under what a state is saved.
+type stateName struct{ kind, key string }
+
+// carried is a saved state on its way to the disk, or, where gone is set, the word
+// that there is none any more.
+type carried struct {
+	history.State
+	gone bool
 }
 
 // The most that one synced write carries: more would make the first of its steps
@@ -56,12 +66,11 @@ const (
 func newJournal(a *App, store *history.Store, words *record.Dictionary, steps int) *journal {
 	return &journal{
 		app: a, store: store, words: words, next: store.NextSeq(),
-		steps: make(chan *split, steps), done: make(chan struct{}), hours: hours{since: map[hourOf]int64{}},
+		steps: make(chan *split, steps), done: make(chan struct{}), pending: map[stateName]carried{}, hours: hours{since: map[hourOf]int64{}},
 	}
 }
 
-// startJournal lets the journal run where one is kept. The first thing it does is to
-// save what was restored, so that a crash in the first minute has less to read.
+// startJournal lets the journal run where one is kept.
 func (a *App) startJournal() {
 	if a.journal == nil {
 		return
@@ -150,32 +159,34 @@ func (j *journal) commit(group []*split) error {
 		s.seq = j.next + uint64(i)
 		j.commits = append(j.commits, s.historyStep())
 	}
-	first := j.commits[0]
-	states, dropped := j.takePending()
-	first.States, first.Dropped = append(first.States, states...), append(first.Dropped, dropped...)
-	for i, s := range group {
-		if s.kind == stepSave {
-			j.commits[i].Dropped = append(j.commits[i].Dropped, j.stale...)
-			j.stale = nil
-		}
+	first, states := j.commits[0], j.takePending()
+	load(first, states)
+	saves := slices.IndexFunc(group, func(s *split) bool { return s.kind == stepSave })
+	if saves >= 0 {
+		j.commits[saves].Dropped = append(j.commits[saves].Dropped, j.stale...)
 	}
 	words := j.words.Pending()
 	for _, w := range words {
-		j.commits[0].Words = append(j.commits[0].Words, history.Word(w))
+		first.Words = append(first.Words, history.Word(w))
 	}
 	err := j.write()
 	if err == nil {
 		j.words.Stored(words)
 		j.next += uint64(len(group))
+		if saves >= 0 {
+			j.stale = nil
+		}
 		return nil
 	}
+	j.putBack(states)
 	for _, s := range group {
 		s.seq = j.next - 1
 	}
 	return err
 }
 
-// write commits, after a failed disk once more with the store opened anew.
+// write commits. After a failed disk it opens the store anew now and then, for the
+// commits to come.
 func (j *journal) write() error {
 	err := j.store.Commit(j.commits)
 	if !errors.Is(err, history.ErrFailed) {
@@ -243,19 +254,45 @@ func (j *journal) sendSafely(s *split) {
 	s.shown.Wait()
 }
 
-// later gives saved states to the next commit, and the names of those to delete.
-func (j *journal) later(saved, gone []history.State) {
+// later gives states to the next commit, in place of what it would have carried under
+// the same name.
+func (j *journal) later(states ...carried) {
 	j.carry.Lock()
 	defer j.carry.Unlock()
-	j.pending, j.dropped = append(j.pending, saved...), append(j.dropped, gone...)
+	for _, c := range states {
+		j.pending[stateName{c.Kind, c.Key}] = c
+	}
 }
 
-func (j *journal) takePending() (saved, gone []history.State) {
+// putBack gives states that could not be written to the next commit, where nothing
+// newer has taken their place.
+func (j *journal) putBack(states map[stateName]carried) {
 	j.carry.Lock()
 	defer j.carry.Unlock()
-	saved, gone = j.pending, j.dropped
-	j.pending, j.dropped = nil, nil
-	return saved, gone
+	for name, c := range states {
+		if _, newer := j.pending[name]; !newer {
+			j.pending[name] = c
+		}
+	}
+}
+
+func (j *journal) takePending() map[stateName]carried {
+	j.carry.Lock()
+	defer j.carry.Unlock()
+	out := j.pending
+	j.pending = map[stateName]carried{}
+	return out
+}
+
+// load lets a step carry states.
+func load(st *history.Step, states map[stateName]carried) {
+	for _, c := range states {
+		if c.gone {
+			st.Dropped = append(st.Dropped, c.State)
+			continue
+		}
+		st.States = append(st.States, c.State)
+	}
 }
 
 // degraded says since when history is not written.
@@ -317,7 +354,7 @@ func (j *journal) note(p *piece, from int, replayed bool) {
 		p.body = record.AppendStored(p.body, how, u, j.words)
 		q := u.Event.Query
 		p.records = append(p.records, history.Record{Query: q.ID, Lineage: lineageOf(q), AtMs: atMs(u)})
-		p.ends = append(p.ends, at)
+		p.begins = append(p.begins, at)
 	}
 }
 
@@ -326,10 +363,10 @@ func (j *journal) note(p *piece, from int, replayed bool) {
 func (p *piece) seal() {
 	for i := range p.records {
 		end := len(p.body)
-		if i+1 < len(p.ends) {
-			end = p.ends[i+1]
+		if i+1 < len(p.begins) {
+			end = p.begins[i+1]
 		}
-		p.records[i].Body = p.body[p.ends[i]:end]
+		p.records[i].Body = p.body[p.begins[i]:end]
 	}
 }
 

@@ -21,7 +21,7 @@ func placeOf(a *collector.Assignment) place { return place{a.Topic, a.Partition}
 // come one at a time, and is filled before they do.
 type positions struct {
 	stored map[place]int64 // the first offset that history does not have
-	held   map[place]bool
+	held   map[place]bool  // after a restart: those that known queries came from
 }
 
 // assigned decides where the reading of each partition begins.
@@ -57,6 +57,17 @@ func (a *App) assigned(ctx context.Context, got []collector.Assignment) ([]colle
 	return start, nil
 }
 
+// holdHomes takes the partitions of all known queries for held: of those that the
+// group gives to others after a restart the queries have to go.
+func (a *App) holdHomes() {
+	a.positions.held = map[place]bool{}
+	for _, s := range a.shards.all {
+		for _, at := range s.homes {
+			a.positions.held[at] = true
+		}
+	}
+}
+
 // after is the stored offset of a partition that has not been given away since.
 func (p *positions) after(at place) int64 {
 	next, known := p.stored[at]
@@ -75,8 +86,8 @@ func startOf(got *collector.Assignment, stored, back int64) collector.Start {
 	case stored != event.Absent && stored >= group:
 		// The group is told after history, never before: nobody else was here.
 		return collector.Start{Offset: stored, Live: stored}
-	case stored != event.Absent:
-		return collector.Start{Offset: max(stored, min(back, group)), Live: group}
+	case stored != event.Absent && back == event.Absent:
+		return collector.Start{Offset: stored, Live: group}
 	case group == event.Absent || back == event.Absent || back >= group:
 		return collector.Start{Offset: event.Absent, Live: event.Absent}
 	}
@@ -132,6 +143,7 @@ func (a *App) letGo(now map[place]bool) {
 	for p := range a.positions.held {
 		if !now[p] {
 			lost[p] = true
+			delete(a.positions.stored, p) // what comes back later comes back whole
 		}
 	}
 	if len(lost) == 0 {
@@ -143,6 +155,7 @@ func (a *App) letGo(now map[place]bool) {
 	}
 	a.ask(func(s *shard) {
 		s.updates = a.release(s, lost, s.updates[:0])
+		s.vacate(s.updates)
 		a.publish(s.updates, stamp{shard: s.index})
 	})
 }
@@ -153,11 +166,5 @@ func (a *App) release(s *shard, lost map[place]bool, out []event.Update) []event
 		home, known := s.homes[id]
 		return known && lost[home]
 	}
-	out = s.tracker.Release(gone, a.opts.Now().UnixMilli(), out)
-	for id := range s.homes {
-		if gone(id) {
-			delete(s.homes, id)
-		}
-	}
-	return out
+	return s.tracker.Release(gone, a.opts.Now().UnixMilli(), out)
 }

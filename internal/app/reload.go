@@ -83,6 +83,7 @@ func (a *App) warnFixed(old, conf *Config) {
 		{"intake", sameConfig(old.Intake, conf.Intake)},
 		{"export", sameConfig(old.Export, conf.Export)},
 		{"alerting", sameConfig(was, is)},
+		{"storage", sameConfig(old.Storage, conf.Storage)},
 	} {
 		if !section.same {
 			a.log.Warn("changed settings take effect at the next start", "section", section.name)

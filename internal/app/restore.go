@@ -9,6 +9,7 @@ import (
 	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/history"
 	"github.com/stategauge/stategauge/history/record"
+	"github.com/stategauge/stategauge/history/rollup"
 	"github.com/stategauge/stategauge/rules"
 )
 
@@ -23,15 +24,11 @@ func (a *App) openJournal(conf *Config) error {
 	if err != nil {
 		return fmt.Errorf("history: %w", err)
 	}
-	r := &restorer{app: a, store: store, words: record.NewDictionary(0)}
+	words := record.NewDictionary(0)
+	a.journal = newJournal(a, store, words, conf.Intake.QueueEvents)
+	r := &restorer{app: a, journal: a.journal, store: store, words: words}
 	began := time.Now()
 	if err := r.restore(); err != nil {
-		_ = store.Close()
-		return fmt.Errorf("history: %w", err)
-	}
-	a.journal = newJournal(a, store, r.words, conf.Intake.QueueEvents)
-	a.journal.stale = r.stale
-	if err := a.journal.recallHours(); err != nil {
 		_ = store.Close()
 		return fmt.Errorf("history: %w", err)
 	}
@@ -49,14 +46,14 @@ func (a *App) storeOptions(conf *Config) history.Options {
 
 // restorer brings a daemon's parts back before anything runs.
 type restorer struct {
-	app   *App
-	store *history.Store
-	words *record.Dictionary
+	app     *App
+	journal *journal
+	store   *history.Store
+	words   *record.Dictionary
 
-	trackers map[int][]byte  // of the process that saved last
-	shards   int             // that it had
-	newest   uint64          // and how far it had come
-	stale    []history.State // names of what other numbers of shards saved
+	trackers map[int][]byte // of the process that saved last
+	shards   int            // that it had
+	newest   uint64         // and how far it had come
 	counters map[event.QueryID]uint64
 	rules    map[event.QueryID]uint64
 
@@ -81,7 +78,7 @@ func (r *restorer) restore() error {
 	for _, part := range []struct {
 		kind string
 		load func(history.State) error
-	}{{stateSenders, r.senders}, {stateTracker, r.tracker}, {stateCounters, r.series}, {stateEngine, r.engine}, {stateRules, r.query}, {stateNotices, r.notices}, {stateTold, r.told}} {
+	}{{stateSenders, r.senders}, {stateTracker, r.tracker}, {stateHomes, r.homes}, {stateHours, r.hours}, {stateCounters, r.series}, {stateEngine, r.engine}, {stateRules, r.query}, {stateNotices, r.notices}, {stateTold, r.told}} {
 		if err := r.store.States(part.kind, part.load); err != nil {
 			return fmt.Errorf("saved %s: %w", part.kind, err)
 		}
@@ -93,7 +90,11 @@ func (r *restorer) restore() error {
 		return err
 	}
 	// What everybody knows is no longer in the log.
-	return r.store.Replay(0, r.replay)
+	if err := r.store.Replay(0, r.replay); err != nil {
+		return err
+	}
+	r.app.holdHomes()
+	return nil
 }
 
 func (r *restorer) senders(st history.State) error { return r.app.senders.Restore(st.Body) }
@@ -101,12 +102,9 @@ func (r *restorer) senders(st history.State) error { return r.app.senders.Restor
 // tracker takes note of a tracker's state. Where processes of different numbers of
 // shards have saved, the newest set counts.
 func (r *restorer) tracker(st history.State) error {
-	key, err := parseTrackerKey(st.Key)
+	key, err := r.shardKey(st)
 	if err != nil {
 		return err
-	}
-	if key.of != len(r.app.shards.all) {
-		r.stale = append(r.stale, history.State{Kind: st.Kind, Key: st.Key})
 	}
 	if r.trackers == nil || st.Seq > r.newest {
 		r.newest, r.shards, r.trackers = st.Seq, key.of, map[int][]byte{}
@@ -115,6 +113,34 @@ func (r *restorer) tracker(st history.State) error {
 		r.trackers[key.index] = bytes.Clone(st.Body)
 	}
 	return nil
+}
+
+// shardKey reads the name of a shard's state. Where it is of another number of shards
+// than there are now, the first save replaces it.
+func (r *restorer) shardKey(st history.State) (shardKey, error) {
+	key, err := parseShardKey(st.Key)
+	if err == nil && key.of != len(r.app.shards.all) {
+		r.journal.stale = append(r.journal.stale, history.State{Kind: st.Kind, Key: st.Key})
+	}
+	return key, err
+}
+
+func (r *restorer) homes(st history.State) error {
+	if _, err := r.shardKey(st); err != nil {
+		return err
+	}
+	var homes []savedHome
+	if err := json.Unmarshal(st.Body, &homes); err != nil {
+		return err
+	}
+	for _, h := range homes {
+		r.app.shards.all[r.app.shards.of(h.Query)].homes[h.Query] = place{h.Topic, h.Partition}
+	}
+	return nil
+}
+
+func (r *restorer) hours(st history.State) error {
+	return r.journal.hours.load(st.Body, r.app.opts.Now().UnixMilli())
 }
 
 // adopt gives every tracker its queries out of all that was saved.
@@ -199,6 +225,7 @@ func (r *restorer) replay(seq uint64, rec history.Record) error {
 	}
 	id := rec.Query
 	r.updates++
+	r.journal.hours.touch(hourOf{id, rec.Lineage, rollup.Start(rec.AtMs)}, r.app.opts.Now().UnixMilli())
 	r.retrack(seq, id, u)
 	if seq > r.counters[id] {
 		r.show(id, u, replayed)
@@ -217,6 +244,7 @@ func (r *restorer) retrack(seq uint64, id event.QueryID, u *event.Update) {
 	}
 	if seq > r.newest {
 		s.updates = s.tracker.Replay(u, s.updates[:0])
+		s.vacate(s.updates)
 	}
 }
 

@@ -26,7 +26,7 @@ type alertJSON struct {
 	FiringBatch *int64     `json:"firing_batch,omitempty"`
 	LastBatch   *int64     `json:"last_batch,omitempty"`
 	InhibitedBy string     `json:"inhibited_by,omitempty"`
-	Withheld    string     `json:"withheld,omitempty"` // why it is not delivered: inhibited, muted, old
+	Withheld    string     `json:"withheld,omitempty"` // why it is not delivered: inhibited, muted, replayed, old
 }
 
 func (a *App) serveAlerts(w http.ResponseWriter, r *http.Request) {

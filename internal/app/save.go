@@ -1,12 +1,12 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,12 +19,14 @@ import (
 // The kinds of saved state.
 const (
 	stateTracker  = "tracker"  // of a shard; the key is its index and the number of shards
+	stateHomes    = "homes"    // the partitions of a shard's queries; the key is as a tracker's
 	stateSenders  = "senders"  // the running numbers of those who send
 	stateCounters = "counters" // of a query's series
 	stateRules    = "rules"    // windows, baselines and alerts of a query
 	stateEngine   = "engine"   // what the rules hold of no single query
 	stateNotices  = "notices"  // what Alertmanagers were told, and since when
 	stateTold     = "told"     // which alerts were let out of the house
+	stateHours    = "hours"    // which hours no summary holds yet
 )
 
 // savesPerRound is how many rounds it takes to save the rules' state of all queries:
@@ -40,47 +42,75 @@ func (s *shard) remember(updates []event.Update) {
 	}
 }
 
-// trackerState is what a shard's tracker knows, and what all of them share. It runs on
-// the shard's goroutine; the commit of its step stamps it.
-func (j *journal) trackerState(s *shard) []history.State {
-	key := trackerKey{s.index, len(j.app.shards.all)}
-	out := []history.State{{Kind: stateTracker, Key: key.String(), Body: s.tracker.Snapshot(nil)}}
+// shardStates are what a shard's tracker knows, where its queries come from, and what
+// all shards have in common. It runs on the shard's goroutine; the commit of its step
+// stamps them.
+func (j *journal) shardStates(s *shard) []history.State {
+	key := shardKey{s.index, len(j.app.shards.all)}.String()
+	out := []history.State{
+		{Kind: stateTracker, Key: key, Body: s.tracker.Snapshot(nil)},
+		{Kind: stateHomes, Key: key, Body: saveJSON(homesOf(s))},
+	}
 	if s.index == 0 {
 		out = append(out, history.State{Kind: stateSenders, Key: "-", Body: j.app.senders.Snapshot(nil)})
 	}
 	return out
 }
 
-type trackerKey struct{ index, of int }
+// saveJSON is for small states of strings and numbers, which cannot fail.
+func saveJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Errorf("saved state: %w", err))
+	}
+	return b
+}
 
-func (k trackerKey) String() string { return strconv.Itoa(k.index) + "/" + strconv.Itoa(k.of) }
+// savedHome is the partition that a query's events came from last.
+type savedHome struct {
+	Query     event.QueryID `json:"query"`
+	Topic     string        `json:"topic"`
+	Partition int32         `json:"partition"`
+}
 
-func parseTrackerKey(text string) (k trackerKey, err error) {
+func homesOf(s *shard) []savedHome {
+	out := make([]savedHome, 0, len(s.homes))
+	for id, at := range s.homes {
+		out = append(out, savedHome{id, at.topic, at.partition})
+	}
+	return out
+}
+
+// shardKey names the state of one of so many shards.
+type shardKey struct{ index, of int }
+
+func (k shardKey) String() string { return strconv.Itoa(k.index) + "/" + strconv.Itoa(k.of) }
+
+func parseShardKey(text string) (k shardKey, err error) {
 	index, of, _ := strings.Cut(text, "/")
 	if k.index, err = strconv.Atoi(index); err == nil {
 		k.of, err = strconv.Atoi(of)
 	}
 	if err != nil || k.index < 0 || k.index >= k.of {
-		return k, fmt.Errorf("state of tracker %q: no such name", text)
+		return k, fmt.Errorf("state of shard %q: no such name", text)
 	}
 	return k, nil
 }
 
 // counters are the series of a shard's queries that have changed, as of the step that
-// is being shown, and the names of those that are no more. It runs on the shard's
-// goroutine.
-func (j *journal) counters(s *shard, seq uint64) (saved, gone []history.State) {
+// is being shown. It runs on the shard's goroutine.
+func (j *journal) counters(s *shard, seq uint64) []carried {
+	out := make([]carried, 0, len(s.changed))
 	for id := range s.changed {
-		body := j.app.exporter.SaveCounters(id, nil)
-		st := history.State{Kind: stateCounters, Key: string(id), Seq: seq, Body: body}
-		if len(body) == 0 {
-			gone = append(gone, st)
-			continue
-		}
-		saved = append(saved, st)
+		out = append(out, carry(stateCounters, string(id), seq, j.app.exporter.SaveCounters(id, nil)))
 	}
 	clear(s.changed)
-	return saved, gone
+	return out
+}
+
+// carry makes a state to be saved; one without a body is of something that is no more.
+func carry(kind, key string, seq uint64, body []byte) carried {
+	return carried{history.State{Kind: kind, Key: key, Seq: seq, Body: body}, len(body) == 0}
 }
 
 // clock lets time pass for the trackers and saves state now and then.
@@ -109,14 +139,18 @@ func (a *App) newSplit(kind stepKind) *split {
 
 // save puts state on disk that a restart begins with, and lets the log before it go.
 func (j *journal) save() {
+	if _, bad := j.degraded(); bad {
+		return // the ticks try the disk; all that changes is saved when it is back
+	}
 	all := j.wholeSaves.Swap(false)
 	s := j.app.newSplit(stepSave)
 	j.sendSafely(s)
 	saved := s.seq
 	j.app.judge.ask(func() {
-		j.later(j.app.judge.save(all))
+		j.later(j.app.judge.save(all)...)
 		saved = min(saved, j.app.judge.savedTo())
 	})
+	j.later(j.hours.save(saved))
 	j.sendSafely(j.app.newSplit(stepTick)) // carries them to the disk
 	if _, bad := j.degraded(); bad {
 		return
@@ -129,68 +163,42 @@ func (j *journal) save() {
 // noteNotices saves what was told to Alertmanagers, where that has changed: a page
 // that went out a moment before a crash is no news after it.
 func (j *journal) noteNotices() {
-	j.app.judge.ask(func() {
-		if states := j.app.judge.notices(); states != nil {
-			j.later(states, nil)
-		}
-	})
+	j.app.judge.ask(func() { j.later(j.app.judge.notices()...) })
 }
 
 // notices is what was told, nil where it is saved already. It runs on the judging
 // goroutine.
-func (j *judge) notices() []history.State {
+func (j *judge) notices() []carried {
 	if !j.told {
 		return nil
 	}
 	j.told = false
 	seq := slices.Max(j.reached)
-	keys, err := json.Marshal(slices.Sorted(maps.Keys(j.app.delivery.told)))
-	if err != nil {
-		panic(fmt.Errorf("names of alerts: %w", err)) // strings
-	}
-	return []history.State{
-		{Kind: stateNotices, Key: "-", Seq: seq, Body: j.app.notifier.Snapshot(nil)},
-		{Kind: stateTold, Key: "-", Seq: seq, Body: keys},
+	return []carried{
+		carry(stateNotices, "-", seq, j.app.notifier.Snapshot(nil)),
+		carry(stateTold, "-", seq, saveJSON(slices.Collect(maps.Keys(j.app.delivery.told)))),
 	}
 }
 
 // save returns the rules' state of the queries whose last one is oldest; of all
 // that were judged since where all is set.
-func (j *judge) save(all bool) (saved, gone []history.State) {
+func (j *judge) save(all bool) []carried {
 	if j.idle.Load() {
 		clear(j.unsaved)
-		return nil, nil
+		return nil
 	}
-	ids := make([]event.QueryID, 0, len(j.unsaved))
-	for id := range j.unsaved {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b event.QueryID) int {
-		if x, y := j.unsaved[a], j.unsaved[b]; x != y {
-			return compareSeq(x, y)
-		}
-		return strings.Compare(string(a), string(b))
+	ids := slices.SortedFunc(maps.Keys(j.unsaved), func(a, b event.QueryID) int {
+		return cmp.Or(cmp.Compare(j.unsaved[a], j.unsaved[b]), cmp.Compare(a, b))
 	})
 	if n := max(16, len(ids)/savesPerRound+1); !all && len(ids) > n {
 		ids = ids[:n]
 	}
+	out := make([]carried, 0, len(ids)+1)
 	for _, id := range ids {
-		st := history.State{Kind: stateRules, Key: string(id), Seq: j.reached[j.app.shards.of(id)], Body: j.engine.SaveQuery(id, nil)}
+		out = append(out, carry(stateRules, string(id), j.reached[j.app.shards.of(id)], j.engine.SaveQuery(id, nil)))
 		delete(j.unsaved, id)
-		if len(st.Body) == 0 {
-			gone = append(gone, st)
-			continue
-		}
-		saved = append(saved, st)
 	}
-	return append(saved, history.State{Kind: stateEngine, Key: "-", Seq: slices.Max(j.reached), Body: j.engine.Save(nil)}), gone
-}
-
-func compareSeq(a, b uint64) int {
-	if a < b {
-		return -1
-	}
-	return 1
+	return append(out, carry(stateEngine, "-", slices.Max(j.reached), j.engine.Save(nil)))
 }
 
 // savedTo is the newest step up to which the rules' saved state holds everything.
@@ -204,22 +212,20 @@ func (j *judge) savedTo() uint64 {
 
 // finish saves everything once nothing moves any more, and closes the store.
 func (j *journal) finish() error {
-	j.sumUp(math.MaxInt64)
 	for _, s := range j.app.shards.all {
-		states := j.trackerState(s)
-		for i := range states {
-			states[i].Seq = j.next
+		for _, st := range j.shardStates(s) {
+			j.later(carry(st.Kind, st.Key, j.next, st.Body))
 		}
-		j.later(states, nil)
-		j.later(j.counters(s, j.next))
+		j.later(j.counters(s, j.next)...)
 	}
 	for i := range j.app.judge.reached {
 		j.app.judge.reached[i] = j.next
 	}
-	j.later(j.app.judge.save(true))
-	j.later(j.app.judge.notices(), nil)
+	j.later(j.app.judge.save(true)...)
+	j.later(j.app.judge.notices()...)
+	j.later(j.hours.save(j.next))
 	step := &history.Step{Seq: j.next}
-	step.States, step.Dropped = j.takePending()
+	load(step, j.takePending())
 	step.Dropped = append(step.Dropped, j.stale...)
 	err := j.store.Commit([]*history.Step{step})
 	if err == nil {

@@ -311,3 +311,47 @@ func (r *fleetRig) sendOne(s *stream, fileSyncMs int64) {
 		r.t.Fatal(err)
 	}
 }
+
+// TestARestartedDaemonLetsGoOfWhatItHadBefore gives a daemon that came back from its
+// history alone a partner: of queries that it has not heard of since it must know
+// which partitions they live in.
+func TestARestartedDaemonLetsGoOfWhatItHadBefore(t *testing.T) {
+	r := newFleetRig(t, 12)
+	storage := t.TempDir()
+	a := r.join("shared", storage)
+	r.send(50)
+	r.awaitOneOwner("the first daemon alone", 50, a)
+	r.awaitAlertsOf(6, a)
+	r.pagedOnce(6)
+	stopped(t, a)
+	again := r.join("shared", storage)
+	defer stopped(t, again)
+	r.awaitAlertsOf(6, again)
+	second := r.join("shared", t.TempDir())
+	defer stopped(t, second)
+	r.awaitOneOwner("a second daemon", 50, again, second)
+	r.awaitAlertsOf(6, again, second)
+	r.pagedOnce(6)
+}
+
+// TestADaemonThatComesBackToFewerPartitionsForgetsTheRest lets another take the
+// partitions of one that is down: when it comes back it must not go on with all that
+// its history holds.
+func TestADaemonThatComesBackToFewerPartitionsForgetsTheRest(t *testing.T) {
+	r := newFleetRig(t, 12)
+	storage := t.TempDir()
+	a := r.join("shared", storage)
+	r.send(50)
+	r.awaitOneOwner("the first daemon alone", 50, a)
+	stopped(t, a)
+	second := r.join("shared", t.TempDir())
+	defer stopped(t, second)
+	r.awaitOneOwner("the second daemon alone", 50, second)
+	r.send(5)
+	r.awaitOneOwner("the second daemon alone, later", 55, second)
+	again := r.join("shared", storage)
+	defer stopped(t, again)
+	r.awaitOneOwner("both", 55, again, second)
+	r.awaitAlertsOf(6, again, second)
+	r.pagedOnce(6)
+}

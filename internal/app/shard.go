@@ -89,8 +89,9 @@ func (a *App) trackPiece(s *shard, st *split, p *piece) {
 		p.updates = a.release(s, st.lost, p.updates)
 		a.journal.note(p, 0, false)
 	case stepSave:
-		p.states = append(p.states, a.journal.trackerState(s)...)
+		p.states = append(p.states, a.journal.shardStates(s)...)
 	}
+	s.vacate(p.updates)
 	if a.journal != nil {
 		p.seal()
 		a.journal.touchHours(p, a.opts.Now().UnixMilli())
@@ -107,7 +108,7 @@ func (a *App) applyParts(s *shard, st *split, p *piece) {
 			p.updates[i].Origin = part.item.Origin
 			p.updates[i].Origin.ReceivedMs = at
 		}
-		s.settle(part)
+		s.locate(part)
 		if !part.echo {
 			part.item.Outcome = outcomeOf(part.item.Event, p.updates[from:])
 		}
@@ -117,8 +118,8 @@ func (a *App) applyParts(s *shard, st *split, p *piece) {
 	}
 }
 
-// settle notes which partition a query's events come from.
-func (s *shard) settle(p part) {
+// locate notes which partition a query's events come from.
+func (s *shard) locate(p part) {
 	if o := &p.item.Origin; o.Topic != "" && !p.echo && p.item.Event.Query.ID != "" {
 		if at := (place{o.Topic, o.Partition}); s.homes[p.item.Event.Query.ID] != at {
 			s.homes[p.item.Event.Query.ID] = at
@@ -126,10 +127,19 @@ func (s *shard) settle(p part) {
 	}
 }
 
+// vacate forgets where retired queries came from.
+func (s *shard) vacate(updates []event.Update) {
+	for i := range updates {
+		if updates[i].State == event.StateRetired {
+			delete(s.homes, updates[i].Event.Query.ID)
+		}
+	}
+}
+
 // showPiece tells the exporter and the rules what the tracker said.
 func (a *App) showPiece(s *shard, st *split, p *piece) {
 	if st.kind == stepSave {
-		a.journal.later(a.journal.counters(s, st.seq))
+		a.journal.later(a.journal.counters(s, st.seq)...)
 		a.judge.mark(s.index, st.seq)
 		return
 	}
@@ -142,6 +152,7 @@ func (a *App) showPiece(s *shard, st *split, p *piece) {
 // tickShard lets time pass for the queries of a shard.
 func (a *App) tickShard(s *shard) {
 	s.updates = s.tracker.Tick(a.opts.Now().UnixMilli(), s.updates[:0])
+	s.vacate(s.updates)
 	a.publish(s.updates, stamp{shard: s.index})
 }
 
