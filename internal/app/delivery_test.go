@@ -97,6 +97,37 @@ func TestFindingsOfAReplayAreNotPaged(t *testing.T) {
 	x.want(t, x.change(over(lasts)), "B resolved")
 }
 
+// TestWhileAPastIsReadAgainOnlyToldAlertsRing takes a query over from another process:
+// what is found in its past was that process' to tell of, until it is done.
+func TestWhileAPastIsReadAgainOnlyToldAlertsRing(t *testing.T) {
+	x := newTeller()
+	told, found := x.found("Told", time.Minute), x.found("Found", time.Minute)
+	for _, al := range []*rules.Alert{&told, &found} {
+		al.Labels = append(al.Labels, rules.Label{Name: "query_id", Value: "q"})
+	}
+	x.want(t, x.change(told), "Told firing")
+	x.follow("q", true)
+	x.want(t, x.change(found), "")
+	x.want(t, x.tick(told, found), "Told firing")
+	if why := x.seems(&found, &x.overrides, x.now); why != withheldReplayed {
+		t.Errorf("it is withheld since %q", why)
+	}
+	if why := x.seems(&told, &x.overrides, x.now); why != "" {
+		t.Errorf("what was told is withheld since %q", why)
+	}
+	x.want(t, x.change(over(x.found("Found", time.Minute))), "Found resolved") // of another query
+	x.want(t, x.change(over(found)), "")
+	x.want(t, x.tick(told, found), "Told firing")
+	x.want(t, x.tick(told, found), "Told firing, Found firing") // nothing came any more
+	x.follow("q", true)
+	x.follow("q", false) // the present begins
+	late := found
+	late.Labels = append(rules.Labels{{Name: "n", Value: "2"}}, found.Labels...)
+	x.want(t, x.change(late), "Found firing")
+	x.forget("q")
+	x.want(t, x.tick(), "")
+}
+
 func TestAnAlertOfAReplayThatWasDoneBeforeWeKnewItResolvesNothing(t *testing.T) {
 	x := newTeller()
 	x.want(t, x.change(over(x.found("A", 26*time.Hour))), "")
