@@ -30,8 +30,12 @@ type Step struct {
 	Items []Item
 	// Reached is the first offset that a Kafka partition has not handed over,
 	// poison messages included; marks are kept with the events they brought.
-	// event.Absent where the source has no offsets.
+	// event.Absent where the source has no offsets. A step without items says that
+	// nothing but poison came, which was counted and must not be read again.
 	Reached int64
+	// Topic and Partition are what Reached is an offset of.
+	Topic     string
+	Partition int32
 	// Replayed says that the whole step is history: read again to fill windows, and
 	// not to be counted, judged aloud or taken for news. See Start.Live.
 	Replayed bool

@@ -123,6 +123,29 @@ func TestPoisonIsCountedByReasonAndPassedOver(t *testing.T) {
 	}
 }
 
+func TestPoisonBehindTheLastEventIsHandedOverAsAStepOfItsOwn(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, withTopic(3))
+	b.send(2, progress(1))
+	r := newRig(t, quick(b.ListenAddrs()...)).start().wait(1)
+	b.send(2, "{", "[")
+	eventually(t, "poison is handed over", want("reached", func() int64 {
+		r.in.mu.Lock()
+		defer r.in.mu.Unlock()
+		return r.in.steps[len(r.in.steps)-1].Reached
+	}, 3))
+	r.in.mu.Lock()
+	defer r.in.mu.Unlock()
+	for i, s := range r.in.steps {
+		if s.Topic != topicEvents || s.Partition != 2 {
+			t.Errorf("step %d is of %s-%d, expected partition 2", i, s.Topic, s.Partition)
+		}
+	}
+	if n := r.in.sizes[len(r.in.sizes)-1]; n != 0 {
+		t.Errorf("the last step holds %d events, expected none", n)
+	}
+}
+
 func TestPoisonFloodWritesFewLogLines(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, withTopic(1))

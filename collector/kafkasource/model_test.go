@@ -51,7 +51,7 @@ func (m *storeModel) handle(_ context.Context, step *collector.Step) error {
 	if m.rng.IntN(5) == 0 {
 		return errBusy
 	}
-	p := step.Items[0].Origin.Partition
+	p := step.Partition
 	stored := m.stored[p]
 	for i := range step.Items {
 		offset := step.Items[i].Origin.Offset

@@ -75,7 +75,7 @@ func (in *intake) handle(ctx context.Context, step *collector.Step) error {
 		in.got = append(in.got, one)
 	}
 	in.sizes = append(in.sizes, len(step.Items))
-	in.steps = append(in.steps, collector.Step{Reached: step.Reached, Replayed: step.Replayed})
+	in.steps = append(in.steps, collector.Step{Reached: step.Reached, Topic: step.Topic, Partition: step.Partition, Replayed: step.Replayed})
 	return nil
 }
 

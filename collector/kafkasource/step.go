@@ -23,6 +23,7 @@ type step struct {
 	msg           *message
 	receivedMs    int64
 	replayed      bool // the message, and with it every item, lies before the live ones
+	poisoned      bool // something was rejected, and counted, since the last step
 	stopped       bool // ctx ended before the handler took the events
 	found         bool // the message held anything at all
 	yield         func(int, *event.Event, *collector.Reject) bool
@@ -153,6 +154,7 @@ func (s *step) reject(r *collector.Reject) {
 	if s.replayed {
 		return
 	}
+	s.poisoned = true
 	src := s.worker.source
 	src.opt.Intake.Rejected.WithLabelValues(SourceName, string(r.Reason)).Inc()
 	src.warnings.line().Warn("kafka message holds no usable event", "partition", s.worker.partition.String(),
@@ -160,11 +162,13 @@ func (s *step) reject(r *collector.Reject) {
 }
 
 // flush hands the gathered events over and notes that the partition reached
-// offset. A step without events is not offered: there is nothing to apply.
+// offset. A step without events is offered for its offset only, where poison was
+// counted that a restart must not count again.
 func (s *step) flush(reached int64) bool {
-	if len(s.items) > 0 && !s.deliver(reached) {
+	if (len(s.items) > 0 || s.poisoned) && !s.deliver(reached) {
 		return false
 	}
+	s.poisoned = false
 	s.release()
 	s.worker.advance(reached)
 	return true
@@ -173,10 +177,13 @@ func (s *step) flush(reached int64) bool {
 // deliver offers the step until the handler takes it or ctx ends. Nothing is ever
 // dropped: while the intake is full the partition waits, and its lag shows it.
 func (s *step) deliver(reached int64) bool {
-	src, key := s.worker.source, faultIntake+s.worker.partition.String()
+	src, at := s.worker.source, s.worker.partition
+	key := faultIntake + at.String()
 	wait := backoff{}
 	for {
-		err := src.opt.Handler(s.handling, &collector.Step{Items: s.items, Reached: reached, Replayed: s.replayed})
+		err := src.opt.Handler(s.handling, &collector.Step{
+			Items: s.items, Reached: reached, Topic: at.topic, Partition: at.id, Replayed: s.replayed,
+		})
 		if err == nil {
 			src.faults.clear(key)
 			src.metrics.Steps.Inc()
@@ -189,7 +196,7 @@ func (s *step) deliver(reached int64) bool {
 			return false
 		}
 		src.metrics.Retries.Inc()
-		src.faults.raise(key, settling, fmt.Sprintf("events of %s are not taken in: %v", s.worker.partition, err))
+		src.faults.raise(key, settling, fmt.Sprintf("events of %s are not taken in: %v", at, err))
 		if !pause(s.ctx, wait.next()) {
 			return false
 		}

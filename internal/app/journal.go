@@ -332,11 +332,10 @@ func (s *split) historyStep() *history.Step {
 
 // markOf is how far a step's Kafka partition has been handed over with it.
 func markOf(step *collector.Step) history.Offset {
-	if step.Reached == event.Absent || len(step.Items) == 0 {
+	if step.Reached == event.Absent {
 		return history.Offset{}
 	}
-	o := &step.Items[0].Origin
-	return history.Offset{Topic: o.Topic, Partition: o.Partition, Next: step.Reached}
+	return history.Offset{Topic: step.Topic, Partition: step.Partition, Next: step.Reached}
 }
 
 // note adds what the log keeps of updates to a shard's piece.

@@ -79,6 +79,52 @@ func TestEventsOnATopicBecomeSeriesAndAreReadOnce(t *testing.T) {
 	awaitSeries(t, second, "stategauge_events_total", 1, "source", "kafka", "outcome", "executed")
 }
 
+func TestPoisonBehindTheLastEventIsCountedOnceOverACrash(t *testing.T) {
+	addr, client := fakeKafka(t, 1)
+	one := newStream(1)
+	produce(t, client, one.id, bytes.Clone(one.next()))
+	storage := t.TempDir() + "/history"
+	// Each has a group of its own, as if the first had never got to tell it anything.
+	daemon := func(group string) Options {
+		o := withConfig(t, testOptions(t), fmt.Sprintf("kafka: {brokers: [%q], topics: [spark-events], group: %s}\n", addr, group))
+		o.StoragePath = storage
+		return o
+	}
+	first, err := New(daemon("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Start()
+	awaitSeries(t, first, "stategauge_events_total", 1, "source", "kafka", "outcome", "executed")
+	produce(t, client, one.id, []byte("{"), []byte("[[[["))
+	awaitSeries(t, first, "stategauge_events_rejected_total", 2, "source", "kafka")
+	await(t, "the poison to be passed", func() error {
+		if n := valueOfOffset(t, first); n != 3 {
+			return fmt.Errorf("the history has the partition up to %d", n)
+		}
+		return nil
+	})
+	first.drainAbruptly()
+
+	produce(t, client, one.id, bytes.Clone(one.next()))
+	second := start(t, daemon("two"))
+	awaitSeries(t, second, "stategauge_events_total", 1, "source", "kafka", "outcome", "executed")
+	awaitSeries(t, second, "stategauge_events_rejected_total", 0, "source", "kafka")
+}
+
+// valueOfOffset is how far the history has the only partition.
+func valueOfOffset(t *testing.T, a *App) int64 {
+	t.Helper()
+	offsets, err := a.journal.store.Offsets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range offsets {
+		return o.Next
+	}
+	return event.Absent
+}
+
 func awaitSeries(t *testing.T, a *App, name string, want float64, labels ...string) {
 	t.Helper()
 	await(t, name, func() error {

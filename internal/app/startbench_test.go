@@ -79,7 +79,7 @@ func BenchmarkStartWithHistory(b *testing.B) {
 	for _, c := range []struct {
 		name             string
 		queries, batches int
-	}{{"queries=100/batches=30", 100, 30}, {"queries=100/batches=300", 100, 300}, {"queries=1000/batches=300", 1000, 300}} {
+	}{{"queries=100/batches=30", 100, 30}, {"queries=100/batches=300", 100, 300}, {"queries=1000/batches=1440", 1000, 1440}} {
 		b.Run(c.name, func(b *testing.B) {
 			o := testOptions(b)
 			o.Logger = slog.New(slog.DiscardHandler)
