@@ -102,8 +102,8 @@ WITHIN ?= 0s
 ## score: how far the rules can be trusted: the full run, into docs/score.md (an hour; streams are kept)
 score: build
 	@mkdir -p dist
-	./stategauge score --seeds 2 --first-seed 1 --healthy 300000 --within $(WITHIN) --output json $(addprefix --recorded=,$(RECORDED)) >dist/tuned.json
-	./stategauge score --seeds 2 --first-seed 1001 --healthy 5000000 --within $(WITHIN) --trade-off 600000 --beside dist/tuned.json \
+	./stategauge score --seeds 2 --first-seed 1 --healthy 300000 --delays 20 --within $(WITHIN) --output json $(addprefix --recorded=,$(RECORDED)) >dist/tuned.json
+	./stategauge score --seeds 2 --first-seed 1001 --healthy 5000000 --within $(WITHIN) --trade-off 600000 --delays 20 --beside dist/tuned.json \
 	  $(addprefix --recorded=,$(RECORDED)) >dist/score.md
 	mv dist/score.md docs/score.md
 

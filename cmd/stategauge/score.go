@@ -27,6 +27,7 @@ type scoreCommand struct {
 	sizes            []float64
 	healthy          int64
 	tradeOff         int64
+	delays           int
 	within           time.Duration
 	beside           string
 	cache            string
@@ -47,6 +48,7 @@ func newScore(root *kingpin.Application) command {
 	c.Flag("beside", "Report (JSON) of the seeds that rules were tuned on, to be shown beside.").StringVar(&c.beside)
 	c.Flag("recorded", "File or folder with events of healthy queries, to make healthy batches of beside the scenarios'; repeatable.").StringsVar(&c.recorded)
 	c.Flag("trade-off", "Healthy batches for each point of the trade-off between thresholds and holds; 0 for no curve.").Default("0").Int64Var(&c.tradeOff)
+	c.Flag("delays", "Plays, from the first seed on, that the delays of commit-sync-rising and of a hung batch are measured over; 0 for none.").Default("0").IntVar(&c.delays)
 	c.Flag("cache", "Folder that streams of scenarios are kept in; in the user's cache folder if none is given.").StringVar(&c.cache)
 	c.Flag("fresh", "Play anew what is in the cache.").BoolVar(&c.fresh)
 	c.Flag("quiet", "Say nothing of the progress.").BoolVar(&c.quiet)
@@ -58,7 +60,7 @@ func (c *scoreCommand) name() string { return c.FullCommand() }
 
 func (c *scoreCommand) run(s streams) error {
 	o := score.Options{
-		Seeds: c.seeds, FirstSeed: c.firstSeed, Batches: c.batches, Sizes: c.sizes, TradeOff: c.tradeOff, Within: c.within, Fresh: c.fresh, CacheDir: c.cache, Recorded: c.recorded,
+		Seeds: c.seeds, FirstSeed: c.firstSeed, Batches: c.batches, Sizes: c.sizes, TradeOff: c.tradeOff, Within: c.within, Delays: c.delays, Fresh: c.fresh, CacheDir: c.cache, Recorded: c.recorded,
 	}
 	var err error
 	if o.Rules, err = app.RuleSources(c.rules); err != nil {

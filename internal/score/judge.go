@@ -31,6 +31,9 @@ type outcome struct {
 	// Delay is from the fault's first batch to the alert, in batches; TicketDelay to the first
 	// that is no mere information, -1 without one.
 	Delay, TicketDelay int64
+	// AfterMs is from when the trigger of the fault's first batch was due to the first
+	// alert, milliseconds; -1 without one, or where no interval says when it was due.
+	AfterMs int64
 }
 
 // wrong is an alert that should not have fired.
@@ -41,6 +44,11 @@ type wrong struct {
 
 // judge plays a stream and holds what fired against the truth.
 func judge(pack *rules.Pack, s *stream, sc *scenario.Scenario) (result, error) {
+	return judgeBatches(pack, s, sc, func(*event.Batch) {})
+}
+
+// judgeBatches is judge, and shows every batch that was executed.
+func judgeBatches(pack *rules.Pack, s *stream, sc *scenario.Scenario, show func(b *event.Batch)) (result, error) {
 	var out result
 	rec, peers := replay.NewRecorder(), newPeers()
 	undecided := map[string]bool{} // rules that said so
@@ -54,6 +62,7 @@ func judge(pack *rules.Pack, s *stream, sc *scenario.Scenario) (result, error) {
 			if u.Outcome == event.OutcomeExecuted && u.Event.Batch != nil && !u.OutOfOrder {
 				out.Batches++
 				peers.push(u.Event.Batch)
+				show(u.Event.Batch)
 				t.reach(u.Event.Batch, p.NowMs())
 				seen[u.Event.Query.ID] = seen[u.Event.Query.ID].with(u.Event.Batch.StartMs)
 			}
@@ -115,10 +124,13 @@ type truth struct {
 	// milliseconds: once the batch before its first one was over. Batch ids alone do not
 	// tell: a fault may keep its first batch from ever ending, or set ids back.
 	beganMs []int64
+	// dueMs is, beside sc.Expect, when the trigger of the fault's first batch was due,
+	// Unix milliseconds; 0 where that is not known.
+	dueMs []int64
 }
 
 func newTruth(pack *rules.Pack, s *stream, sc *scenario.Scenario) *truth {
-	t := &truth{sc: sc, queries: s.Queries, symptoms: symptomsOf(pack), beganMs: make([]int64, len(sc.Expect))}
+	t := &truth{sc: sc, queries: s.Queries, symptoms: symptomsOf(pack), beganMs: make([]int64, len(sc.Expect)), dueMs: make([]int64, len(sc.Expect))}
 	for i := range sc.Expect {
 		if sc.Expect[i].FromBatch > 0 {
 			t.beganMs[i] = math.MaxInt64
@@ -133,6 +145,9 @@ func (t *truth) reach(b *event.Batch, nowMs int64) {
 		x := &t.sc.Expect[i]
 		if b.ID >= x.FromBatch-1 && (x.Query == 0 || t.queries[string(b.Query.ID)] == x.Query) {
 			t.beganMs[i] = min(t.beganMs[i], nowMs)
+			if b.ID == x.FromBatch-1 && b.StartMs != event.Absent && t.sc.Query.Trigger.Interval > 0 {
+				t.dueMs[i] = b.StartMs + t.sc.Query.Trigger.Interval.Std().Milliseconds()
+			}
 		}
 	}
 }
@@ -155,9 +170,9 @@ func (t *truth) fill(out *result, episodes []*replay.Episode, undecided map[stri
 		switch {
 		case x.CannotTell:
 			said := slices.ContainsFunc(keys(undecided), func(rule string) bool { return t.symptoms[rule] == x.Symptom })
-			out.Expected = append(out.Expected, outcome{Symptom: x.Symptom, CannotTell: true, Found: said, Delay: -1, TicketDelay: -1})
+			out.Expected = append(out.Expected, outcome{Symptom: x.Symptom, CannotTell: true, Found: said, Delay: -1, TicketDelay: -1, AfterMs: -1})
 		case !x.Optional:
-			out.Expected = append(out.Expected, t.look(x, t.beganMs[i], episodes))
+			out.Expected = append(out.Expected, t.look(i, episodes))
 		}
 	}
 	for _, e := range episodes {
@@ -175,15 +190,19 @@ func keys(m map[string]bool) (out []string) {
 }
 
 // look finds the first alert that meets an expectation.
-func (t *truth) look(x *scenario.Expectation, beganMs int64, episodes []*replay.Episode) outcome {
-	out := outcome{Symptom: x.Symptom, Delay: -1, TicketDelay: -1}
+func (t *truth) look(i int, episodes []*replay.Episode) outcome {
+	x := &t.sc.Expect[i]
+	out := outcome{Symptom: x.Symptom, Delay: -1, TicketDelay: -1, AfterMs: -1}
 	for _, e := range episodes {
-		if !t.meets(x, e) || e.FiringMs < beganMs {
+		if !t.meets(x, e) || e.FiringMs < t.beganMs[i] {
 			continue
 		}
 		delay := max(0, e.FiringBatch-x.FromBatch)
 		if !out.Found {
 			out.Found, out.Delay = true, delay
+			if t.dueMs[i] > 0 {
+				out.AfterMs = max(0, e.FiringMs-t.dueMs[i])
+			}
 		}
 		if out.TicketDelay < 0 && e.Severity != "info" {
 			out.TicketDelay = delay

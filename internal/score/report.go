@@ -24,6 +24,7 @@ type Report struct {
 	Scenarios []ScenarioRow `json:"scenarios"`
 	Sizes     []SizeRow     `json:"sizes"`
 	Delays    []DelayRow    `json:"delays"`
+	Goals     []GoalRow     `json:"delay_goals,omitempty"` // delays that have a goal
 	Healthy   []Exposure    `json:"healthy"`
 	Peers     []PeerRow     `json:"peers"`
 	TradeOff  []TradeOffRow `json:"trade_off,omitempty"`

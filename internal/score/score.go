@@ -47,6 +47,9 @@ type Options struct {
 	// TradeOff asks for the curves over thresholds and holds, on as many healthy
 	// batches; 0 leaves them out.
 	TradeOff int64
+	// Delays is how many plays, from FirstSeed on, each of the delays that have a goal is
+	// measured over; 0 leaves them out.
+	Delays   int
 	CacheDir string // for the scenarios' streams; empty: none are kept
 	Fresh    bool   // play anew what is in the cache
 	Parallel int    // default the number of processors
@@ -83,9 +86,16 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r := &Report{Rules: pack.Len(), Seeds: o.Seeds, FirstSeed: o.FirstSeed, Batches: o.Batches, Beside: o.Beside}
 	began := time.Now()
-	plays, err := o.plays(ctx, pack)
+	cache, err := newCache(o.CacheDir, o.Fresh)
+	if err != nil {
+		return r, err
+	}
+	plays, err := o.plays(ctx, pack, cache)
 	r.addPlays(plays)
 	if err != nil {
+		return r, err
+	}
+	if r.Goals, err = o.delays(ctx, pack, cache); err != nil {
 		return r, err
 	}
 	recorded, err := donorsIn(ctx, o.Recorded)
@@ -133,12 +143,8 @@ type play struct {
 }
 
 // plays plays every scenario at every size and seed.
-func (o *Options) plays(ctx context.Context, pack *rules.Pack) ([]*play, error) {
+func (o *Options) plays(ctx context.Context, pack *rules.Pack, cache *cache) ([]*play, error) {
 	jobs, err := o.jobs()
-	if err != nil {
-		return nil, err
-	}
-	cache, err := newCache(o.CacheDir, o.Fresh)
 	if err != nil {
 		return nil, err
 	}

@@ -149,7 +149,7 @@ func TestAFaultIsNotEarlyBecauseItsFirstBatchNeverEnds(t *testing.T) {
 	b.ID = 1100
 	tr.reach(b, 2000)
 	failed := &replay.Episode{Symptom: "failed", FiringMs: 1001, FiringBatch: 1099}
-	if x := tr.look(&tr.sc.Expect[0], tr.beganMs[0], []*replay.Episode{failed}); !x.Found || x.Delay != 0 {
+	if x := tr.look(0, []*replay.Episode{failed}); !x.Found || x.Delay != 0 {
 		t.Errorf("%+v", x)
 	}
 	if w, is := tr.wrong(failed); is {

@@ -33,6 +33,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	r.sizes(&t)
 	r.healthy(&t)
 	r.peers(&t)
+	r.goals(&t)
 	r.delays(&t)
 	r.tradeOff(&t)
 	r.scenarios(&t)
