@@ -30,6 +30,7 @@ type scoreCommand struct {
 	delays           int
 	within           time.Duration
 	beside           string
+	from, table      string
 	cache            string
 	fresh, quiet     bool
 	output           string
@@ -46,6 +47,8 @@ func newScore(root *kingpin.Application) command {
 	c.Flag("healthy", "Healthy batches to make and judge at triggers of a minute and of 15 minutes, and six times as many at 10 seconds; 0 for none.").Default("60000").Int64Var(&c.healthy)
 	c.Flag("within", "Time for healthy batches; what was not reached by then is left out, and the report says so. 0 for no limit.").DurationVar(&c.within)
 	c.Flag("beside", "Report (JSON) of the seeds that rules were tuned on, to be shown beside.").StringVar(&c.beside)
+	c.Flag("from", "Report (JSON) that was made before, to be shown instead of a new one.").StringVar(&c.from)
+	c.Flag("error-table", "Markdown page in which what was measured of each symptom is put between its two marks.").StringVar(&c.table)
 	c.Flag("recorded", "File or folder with events of healthy queries, to make healthy batches of beside the scenarios'; repeatable.").StringsVar(&c.recorded)
 	c.Flag("trade-off", "Healthy batches for each point of the trade-off between thresholds and holds; 0 for no curve.").Default("0").Int64Var(&c.tradeOff)
 	c.Flag("delays", "Plays, from the first seed on, that the delays of commit-sync-rising and of a hung batch are measured over; 0 for none.").Default("0").IntVar(&c.delays)
@@ -59,25 +62,55 @@ func newScore(root *kingpin.Application) command {
 func (c *scoreCommand) name() string { return c.FullCommand() }
 
 func (c *scoreCommand) run(s streams) error {
+	r, err := c.report(s)
+	if err != nil {
+		return err
+	}
+	if c.table != "" {
+		if err := putErrorTable(c.table, r); err != nil {
+			return err
+		}
+	}
+	if c.output == replay.FormatJSON {
+		return r.WriteJSON(s.out)
+	}
+	return r.WriteText(s.out)
+}
+
+// report scores, or reads what was scored before.
+func (c *scoreCommand) report(s streams) (*score.Report, error) {
+	if c.from != "" {
+		return readReport(c.from)
+	}
+	o, err := c.options(s)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	return score.Run(ctx, o)
+}
+
+func (c *scoreCommand) options(s streams) (score.Options, error) {
 	o := score.Options{
 		Seeds: c.seeds, FirstSeed: c.firstSeed, Batches: c.batches, Sizes: c.sizes, TradeOff: c.tradeOff, Within: c.within, Delays: c.delays, Fresh: c.fresh, CacheDir: c.cache, Recorded: c.recorded,
 	}
 	var err error
 	if o.Rules, err = app.RuleSources(c.rules); err != nil {
-		return fmt.Errorf("rules: %w", err)
+		return o, fmt.Errorf("rules: %w", err)
 	}
 	if o.Scenarios, err = c.load(); err != nil {
-		return err
+		return o, err
 	}
 	if c.beside != "" {
 		if o.Beside, err = readReport(c.beside); err != nil {
-			return err
+			return o, err
 		}
 	}
 	if o.CacheDir == "" {
 		dir, err := os.UserCacheDir()
 		if err != nil {
-			return fmt.Errorf("cache of streams: %w", err)
+			return o, fmt.Errorf("cache of streams: %w", err)
 		}
 		o.CacheDir = filepath.Join(dir, "stategauge", "streams")
 	}
@@ -89,27 +122,33 @@ func (c *scoreCommand) run(s streams) error {
 	if !c.quiet {
 		o.Say = func(format string, args ...any) { fmt.Fprintf(s.err, format+"\n", args...) }
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	r, err := score.Run(ctx, o)
+	return o, nil
+}
+
+// putErrorTable rewrites the measured part of a page.
+func putErrorTable(file string, r *score.Report) error {
+	page, err := os.ReadFile(file)
 	if err != nil {
-		return err
+		return fmt.Errorf("page for the error table: %w", err)
 	}
-	if c.output == replay.FormatJSON {
-		return r.WriteJSON(s.out)
+	if page, err = score.PutErrorTable(page, r); err != nil {
+		return fmt.Errorf("error table into %s: %w", file, err)
 	}
-	return r.WriteText(s.out)
+	if err := os.WriteFile(file, page, 0o644); err != nil {
+		return fmt.Errorf("error table: %w", err)
+	}
+	return nil
 }
 
 // readReport reads what --output=json wrote.
 func readReport(file string) (*score.Report, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("report to show beside: %w", err)
+		return nil, fmt.Errorf("report made before: %w", err)
 	}
 	r := &score.Report{}
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("report to show beside, %s: %w", file, err)
+		return nil, fmt.Errorf("report made before, %s: %w", file, err)
 	}
 	return r, nil
 }

@@ -11,11 +11,12 @@ import (
 
 // Report is what a score says.
 type Report struct {
-	Rules     int     `json:"rules"` // in the pack
-	Seeds     int     `json:"seeds"`
-	FirstSeed uint64  `json:"first_seed"`
-	Batches   int64   `json:"batches"` // of each query; 0: the scenario's own number
-	Seconds   float64 `json:"seconds"` // that scoring took
+	Rules     int       `json:"rules"` // in the pack
+	Pack      []RuleRow `json:"pack"`
+	Seeds     int       `json:"seeds"`
+	FirstSeed uint64    `json:"first_seed"`
+	Batches   int64     `json:"batches"` // of each query; 0: the scenario's own number
+	Seconds   float64   `json:"seconds"` // that scoring took
 	// Donors is how many runs of healthy queries healthy batches are made of, Recorded
 	// how many of them were recorded.
 	Donors   int `json:"donors"`
@@ -68,6 +69,7 @@ type DelayRow struct {
 	Scenario string  `json:"scenario"`
 	Symptom  string  `json:"symptom"`
 	Size     float64 `json:"size"`
+	Expected int     `json:"expected"` // over all seeds
 	Found    int     `json:"found"`
 	Any      float64 `json:"any"`    // first alert of any severity
 	Ticket   float64 `json:"ticket"` // first ticket or page
@@ -221,7 +223,13 @@ func (e *Exposure) Rate(severity string) (rate, bound float64) {
 func poissonBound(n int) float64 { return mathext.GammaIncRegInv(float64(n)+1, 0.95) }
 
 // delays are the delays of one scenario, by symptom.
-type delays map[string]*struct{ any, ticket []int64 }
+type delays map[string]*symptomDelays
+
+// symptomDelays are those of one symptom, out of how many faults.
+type symptomDelays struct {
+	expected    int
+	any, ticket []int64
+}
 
 func newDelays() delays { return delays{} }
 
@@ -232,9 +240,10 @@ func (d delays) add(x *result) {
 		}
 		s := d[e.Symptom]
 		if s == nil {
-			s = &struct{ any, ticket []int64 }{}
+			s = &symptomDelays{}
 			d[e.Symptom] = s
 		}
+		s.expected++
 		if e.Found {
 			s.any = append(s.any, e.Delay)
 		}
@@ -255,7 +264,7 @@ func (d delays) median() float64 {
 func (d delays) rows(name string, size float64) (out []DelayRow) {
 	for _, symptom := range slices.Sorted(maps.Keys(d)) {
 		s := d[symptom]
-		out = append(out, DelayRow{Scenario: name, Symptom: symptom, Size: size, Found: len(s.any), Any: median(s.any), Ticket: median(s.ticket)})
+		out = append(out, DelayRow{Scenario: name, Symptom: symptom, Size: size, Expected: s.expected, Found: len(s.any), Any: median(s.any), Ticket: median(s.ticket)})
 	}
 	return out
 }

@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
-	r := &Report{Rules: pack.Len(), Seeds: o.Seeds, FirstSeed: o.FirstSeed, Batches: o.Batches, Beside: o.Beside}
+	r := &Report{Rules: pack.Len(), Pack: rulesOf(pack), Seeds: o.Seeds, FirstSeed: o.FirstSeed, Batches: o.Batches, Beside: o.Beside}
 	began := time.Now()
 	cache, err := newCache(o.CacheDir, o.Fresh)
 	if err != nil {
