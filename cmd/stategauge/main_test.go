@@ -33,6 +33,7 @@ func TestCommandLines(t *testing.T) {
 	rules := write(t, "rules.yaml", "signals:\n  d: {of: query, value: batchDuration, unit: seconds}\ngroups: []\n")
 	passes := write(t, "passes.yaml", "tests: [{name: calm, series: {query: {durationMs.addBatch: 5x50}}, never: [others]}]\n")
 	fails := write(t, "fails.yaml", "tests: [{name: wild, series: {query: {durationMs.addBatch: 5x50}}, expect: [{symptom: duration-rising}]}]\n")
+	kept := t.TempDir()
 	report := write(t, "report.json", `{"rules": 1, "first_seed": 7, "seeds": 1}`)
 	page := write(t, "page.md", "<!-- measured: begin (make score writes what stands between these lines) -->\n<!-- measured: end -->\n")
 	for _, c := range []struct {
@@ -69,6 +70,8 @@ func TestCommandLines(t *testing.T) {
 		{"tests of rules that pass", "", []string{"test", "rules", passes}, 0, "passes.yaml: ok, 1 tests", ""},
 		{"tests of rules that fail", "", []string{"test", "rules", passes, fails}, 1, "FAIL: wild\n  line 1: duration-rising did not fire; what did: nothing", ""},
 		{"tests of rules that are none", "", []string{"test", "rules", bad}, 1, "", "unknown key"},
+		{"score keeps what it measured", "", []string{"score", "steady", "--seeds=1", "--batches=20", "--healthy=0", "--cache=" + kept, "--keep=" + kept}, 0, "| steady   | own  | healthy", "(100 %, about 0s left)"},
+		{"score goes on where it was", "", []string{"score", "steady", "--seeds=1", "--batches=20", "--healthy=0", "--cache=" + kept, "--keep=" + kept}, 0, "| steady   | own  | healthy", "(100 %, was there)"},
 		{"score shows a report made before and puts its table into a page", "", []string{"score", "--from=" + report, "--error-table=" + page}, 0, "1 rules, seeds 7 to 7", ""},
 		{"score refuses a page without marks", "", []string{"score", "--from=" + report, "--error-table=" + good}, 1, "", "must have it once"},
 		{"score refuses a report that is none", "", []string{"score", "--from=" + good}, 1, "", "report made before, "},

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -31,7 +34,7 @@ type scoreCommand struct {
 	within           time.Duration
 	beside           string
 	from, table      string
-	cache            string
+	cache, keep      string
 	fresh, quiet     bool
 	output           string
 }
@@ -53,7 +56,8 @@ func newScore(root *kingpin.Application) command {
 	c.Flag("trade-off", "Healthy batches for each point of the trade-off between thresholds and holds; 0 for no curve.").Default("0").Int64Var(&c.tradeOff)
 	c.Flag("delays", "Plays, from the first seed on, that the delays of commit-sync-rising and of a hung batch are measured over; 0 for none.").Default("0").IntVar(&c.delays)
 	c.Flag("cache", "Folder that streams of scenarios are kept in; in the user's cache folder if none is given.").StringVar(&c.cache)
-	c.Flag("fresh", "Play anew what is in the cache.").BoolVar(&c.fresh)
+	c.Flag("keep", "Folder that what was measured is kept in, part by part, so that a score that was interrupted goes on where it was; nowhere if none is given.").StringVar(&c.keep)
+	c.Flag("fresh", "Play and measure anew what is in the cache and among the kept parts.").BoolVar(&c.fresh)
 	c.Flag("quiet", "Say nothing of the progress.").BoolVar(&c.quiet)
 	c.Flag("output", "Form of the report.").Default(replay.FormatText).EnumVar(&c.output, replay.FormatText, replay.FormatJSON)
 	return c
@@ -93,7 +97,7 @@ func (c *scoreCommand) report(s streams) (*score.Report, error) {
 
 func (c *scoreCommand) options(s streams) (score.Options, error) {
 	o := score.Options{
-		Seeds: c.seeds, FirstSeed: c.firstSeed, Batches: c.batches, Sizes: c.sizes, TradeOff: c.tradeOff, Within: c.within, Delays: c.delays, Fresh: c.fresh, CacheDir: c.cache, Recorded: c.recorded,
+		Seeds: c.seeds, FirstSeed: c.firstSeed, Batches: c.batches, Sizes: c.sizes, TradeOff: c.tradeOff, Within: c.within, Delays: c.delays, Fresh: c.fresh, CacheDir: c.cache, KeepDir: c.keep, Recorded: c.recorded,
 	}
 	var err error
 	if o.Rules, err = app.RuleSources(c.rules); err != nil {
@@ -104,6 +108,11 @@ func (c *scoreCommand) options(s streams) (score.Options, error) {
 	}
 	if c.beside != "" {
 		if o.Beside, err = readReport(c.beside); err != nil {
+			return o, err
+		}
+	}
+	if c.keep != "" {
+		if o.Program, err = programHash(); err != nil {
 			return o, err
 		}
 	}
@@ -123,6 +132,25 @@ func (c *scoreCommand) options(s streams) (score.Options, error) {
 		o.Say = func(format string, args ...any) { fmt.Fprintf(s.err, format+"\n", args...) }
 	}
 	return o, nil
+}
+
+// programHash tells this program from all others: parts of a score that another one
+// measured are not to be mixed in.
+func programHash() (string, error) {
+	file, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("this program's file: %w", err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("this program's file: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("this program's file, %s: %w", file, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // putErrorTable rewrites the measured part of a page.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -83,8 +84,8 @@ type delayPlay struct {
 }
 
 // delays measures every case.
-func (o *Options) delays(ctx context.Context, pack *rules.Pack, cache *cache) (rows []GoalRow, err error) {
-	if o.Delays <= 0 {
+func (x *runner) delays(ctx context.Context) (rows []GoalRow, err error) {
+	if x.Delays <= 0 {
 		return nil, nil
 	}
 	for i := range delayCases {
@@ -93,7 +94,7 @@ func (o *Options) delays(ctx context.Context, pack *rules.Pack, cache *cache) (r
 		if err != nil {
 			return rows, err
 		}
-		plays, err := o.delayPlays(ctx, pack, cache, c, sc)
+		plays, err := x.delayPlays(ctx, c, sc)
 		if err != nil {
 			return rows, fmt.Errorf("delays of %s: %w", c.scenario, err)
 		}
@@ -125,16 +126,25 @@ func (c *delayCase) load() (*scenario.Scenario, error) {
 	return sc, nil
 }
 
-func (o *Options) delayPlays(ctx context.Context, pack *rules.Pack, cache *cache, c *delayCase, sc *scenario.Scenario) ([]delayPlay, error) {
-	out := make([]delayPlay, o.Delays)
-	err := each(ctx, o.Parallel, o.Delays, func(i int) error {
-		p := &play{scenario: sc, size: c.size, seed: o.FirstSeed + uint64(i)}
-		s, err := cache.stream(ctx, p, c.batches)
+func (x *runner) delayPlays(ctx context.Context, c *delayCase, sc *scenario.Scenario) ([]delayPlay, error) {
+	out := make([]delayPlay, x.Delays)
+	err := each(ctx, x.Parallel, x.Delays, func(i int) error {
+		p := &play{scenario: sc, size: c.size, seed: x.FirstSeed + uint64(i)}
+		key, err := x.cache.file(sc, p.options(c.batches))
 		if err != nil {
-			return fmt.Errorf("seed %d: %w", p.seed, err)
+			return err
 		}
-		out[i], err = delayOf(pack, s, sc)
-		o.Say("delay %d of %d: %s, %s", i+1, o.Delays, c.scenario, sc.Query.Trigger.Interval.Std())
+		var was bool
+		out[i], was, err = keep(x.parts, "delay", filepath.Base(key), func() (delayPlay, error) {
+			s, err := x.cache.stream(ctx, p, c.batches)
+			if err != nil {
+				return delayPlay{}, fmt.Errorf("seed %d: %w", p.seed, err)
+			}
+			return delayOf(x.pack, s, sc)
+		})
+		if err == nil {
+			x.progress.step(playCost, was, "delay of %s at %s: play %d of %d", c.scenario, sc.Query.Trigger.Interval.Std(), i+1, x.Delays)
+		}
 		return err
 	})
 	return out, err

@@ -23,7 +23,7 @@ const (
 )
 
 // healthy makes and judges the batches of one run, within some time unless that is 0.
-func (o *Options) healthy(ctx context.Context, pack *rules.Pack, h HealthyRun, sources []*donor, within time.Duration) (Exposure, error) {
+func (x *runner) healthy(ctx context.Context, h HealthyRun, sources []*donor, within time.Duration) (Exposure, error) {
 	every := h.Every.Milliseconds()
 	out := Exposure{Source: "made", Trigger: h.Every.String(), Asked: h.Batches, By: map[string]int{}, Rules: map[string]int{}}
 	var fit []*donor
@@ -37,30 +37,47 @@ func (o *Options) healthy(ctx context.Context, pack *rules.Pack, h HealthyRun, s
 	}
 	each1 := min(worldBatches, max(1, h.Batches/worldQueries))
 	worlds := int((h.Batches + worldQueries*each1 - 1) / (worldQueries * each1))
-	began := time.Now()
+	from := donorsHash(fit)
 	var mu sync.Mutex
 	limited, stop := ctx, context.CancelFunc(func() {})
 	if within > 0 {
 		limited, stop = context.WithTimeout(ctx, within)
 	}
 	defer stop()
-	err := each(limited, o.Parallel, worlds, func(i int) error {
-		w := newWorld(pack, fit, every, o.FirstSeed, uint64(i))
-		if i%peerShare == 0 {
-			w.peers = newPeers()
-		}
-		w.run(limited, each1)
+	err := each(limited, x.Parallel, worlds, func(i int) error {
+		key := []any{from, every, x.FirstSeed, i, each1, i%peerShare == 0}
+		part, was, err := keep(x.parts, "healthy", key, func() (worldPart, error) {
+			w := newWorld(x.pack, fit, every, x.FirstSeed, uint64(i))
+			if i%peerShare == 0 {
+				w.peers = newPeers()
+			}
+			return w.run(limited, each1)
+		})
 		mu.Lock()
-		defer mu.Unlock()
-		out.take(w)
-		o.Say("healthy batches at %s: world %d of %d", h.Every, i+1, worlds)
-		return ctx.Err()
+		out.take(&part, every)
+		mu.Unlock()
+		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			return nil // what there was time for
+		}
+		if err == nil {
+			x.progress.step(batchCost*float64(each1*worldQueries), was, "healthy batches at %s: world %d of %d", h.Every, i+1, worlds)
+		}
+		return err
 	})
-	out.Seconds = time.Since(began).Seconds()
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		err = nil // what there was time for
+		err = nil
 	}
 	return out, err
+}
+
+// worldPart is what came of a world: alerts sent, by severity and by rule, what the peers
+// fired where they judged, and how long it took one processor.
+type worldPart struct {
+	Batches int64
+	By      map[string]int
+	Rules   map[string]int
+	Peers   map[string]int `json:",omitempty"`
+	Seconds float64
 }
 
 // world is a cluster of healthy queries and the engine that judges them.
@@ -85,11 +102,13 @@ func newWorld(pack *rules.Pack, from []*donor, every int64, family, n uint64) *w
 	return w
 }
 
-// run judges so many batches of each query, and the time between them.
-func (w *world) run(ctx context.Context, batches int64) {
+// run judges so many batches of each query, and the time between them, and returns what
+// came of those that there was time for.
+func (w *world) run(ctx context.Context, batches int64) (worldPart, error) {
+	began := time.Now()
 	for n := range batches {
 		if n%1024 == 0 && ctx.Err() != nil {
-			return
+			return w.part(time.Since(began)), ctx.Err()
 		}
 		for _, q := range w.queries {
 			for _, u := range q.next(n) {
@@ -107,6 +126,18 @@ func (w *world) run(ctx context.Context, batches int64) {
 			w.count()
 		}
 	}
+	return w.part(time.Since(began)), nil
+}
+
+func (w *world) part(took time.Duration) worldPart {
+	out := worldPart{Batches: w.batches, By: w.by, Rules: w.rules, Seconds: took.Seconds()}
+	if w.peers != nil {
+		out.Peers = map[string]int{}
+		for i, name := range peerNames {
+			out.Peers[name] = len(w.peers.fired[i])
+		}
+	}
+	return out
 }
 
 // count counts alerts as they go out.
@@ -123,25 +154,26 @@ func (w *world) count() {
 
 const healthyStartMs = 1_772_409_600_000 // 2026-03-02
 
-// take adds what a world counted.
-func (e *Exposure) take(w *world) {
-	e.Batches += w.batches
-	days := float64(w.batches) * float64(w.every) / dayMs
+// take adds what came of a world with a batch every so many milliseconds.
+func (e *Exposure) take(w *worldPart, every int64) {
+	e.Batches += w.Batches
+	e.Seconds += w.Seconds
+	days := float64(w.Batches) * float64(every) / dayMs
 	e.QueryDays += days
-	for s, n := range w.by {
+	for s, n := range w.By {
 		e.By[s] += n
 	}
-	for r, n := range w.rules {
+	for r, n := range w.Rules {
 		e.Rules[r] += n
 	}
-	if w.peers == nil {
+	if w.Peers == nil {
 		return
 	}
 	if e.Peers == nil {
 		e.Peers = map[string]int{}
 	}
 	e.PeerDays += days
-	for i, name := range peerNames {
-		e.Peers[name] += len(w.peers.fired[i])
+	for name, n := range w.Peers {
+		e.Peers[name] += n
 	}
 }

@@ -107,10 +107,19 @@ groups:
       - {alert: Always, signal: d, above: {limit: 1ms}, labels: {severity: page, symptom: duration-rising}}
 `
 
+func runnerForTest(t testing.TB, o Options, pack *rules.Pack) *runner {
+	t.Helper()
+	x, err := o.runner(pack, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
 func TestWhatFiresOnHealthyQueriesIsCounted(t *testing.T) {
 	o := Options{FirstSeed: 5}.withDefaults()
 	pack := packOf(t, trigger1)
-	e, err := o.healthy(t.Context(), pack, HealthyRun{60e9, 1200}, []*donor{donorForTest(t)}, 0)
+	e, err := runnerForTest(t, o, pack).healthy(t.Context(), HealthyRun{60e9, 1200}, []*donor{donorForTest(t)}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,13 +134,13 @@ func TestWhatFiresOnHealthyQueriesIsCounted(t *testing.T) {
 func TestWhatThereIsNoTimeForIsLeftOut(t *testing.T) {
 	o := Options{FirstSeed: 5}.withDefaults()
 	pack, donors := packOf(t, trigger1), []*donor{donorForTest(t)}
-	e, err := o.healthy(t.Context(), pack, HealthyRun{60e9, 1e12}, donors, 20*time.Millisecond)
+	e, err := runnerForTest(t, o, pack).healthy(t.Context(), HealthyRun{60e9, 1e12}, donors, 20*time.Millisecond)
 	if err != nil || e.Batches >= 1e12 || e.Asked != 1e12 {
 		t.Errorf("%d of %d batches, error %v", e.Batches, e.Asked, err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := o.healthy(ctx, pack, HealthyRun{60e9, 1200}, donors, time.Hour); !errors.Is(err, context.Canceled) {
+	if _, err := runnerForTest(t, o, pack).healthy(ctx, HealthyRun{60e9, 1200}, donors, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -180,7 +189,9 @@ func BenchmarkHealthyBatch(b *testing.B) {
 			w := newWorld(c.pack, []*donor{donorForTest(b)}, 60_000, 1, 1)
 			b.ReportAllocs()
 			b.ResetTimer()
-			w.run(b.Context(), int64(b.N/worldQueries+1))
+			if _, err := w.run(b.Context(), int64(b.N/worldQueries+1)); err != nil {
+				b.Fatal(err)
+			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "batches/s")
 		})
 	}

@@ -84,7 +84,7 @@ type Exposure struct {
 	QueryDays float64        `json:"query_days"`
 	By        map[string]int `json:"by_severity"`
 	Rules     map[string]int `json:"by_rule"`
-	Seconds   float64        `json:"seconds,omitempty"` // that judging took, on all processors
+	Seconds   float64        `json:"seconds,omitempty"` // that making and judging took, of one processor
 	// Peers counts what the rules of today fired, over PeerDays.
 	Peers    map[string]int `json:"peers,omitempty"`
 	PeerDays float64        `json:"peer_days,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -51,8 +52,14 @@ type Options struct {
 	// measured over; 0 leaves them out.
 	Delays   int
 	CacheDir string // for the scenarios' streams; empty: none are kept
-	Fresh    bool   // play anew what is in the cache
-	Parallel int    // default the number of processors
+	// KeepDir is where what was measured is kept, part by part, for a score that goes on
+	// where it was interrupted; empty: nowhere.
+	KeepDir string
+	// Program tells the program that scores from others, so that what they measured is
+	// not mixed; required with KeepDir.
+	Program  string
+	Fresh    bool // play and measure anew what is kept
+	Parallel int  // default the number of processors
 	// Say is told what is being done; nil: nobody. It may be called at any time from
 	// any goroutine.
 	Say func(format string, args ...any)
@@ -86,27 +93,31 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r := &Report{Rules: pack.Len(), Pack: rulesOf(pack), Seeds: o.Seeds, FirstSeed: o.FirstSeed, Batches: o.Batches, Beside: o.Beside}
 	began := time.Now()
-	cache, err := newCache(o.CacheDir, o.Fresh)
+	jobs, err := o.jobs()
 	if err != nil {
 		return r, err
 	}
-	plays, err := o.plays(ctx, pack, cache)
-	r.addPlays(plays)
+	x, err := o.runner(pack, jobs)
 	if err != nil {
 		return r, err
 	}
-	if r.Goals, err = o.delays(ctx, pack, cache); err != nil {
+	err = x.plays(ctx, jobs)
+	r.addPlays(jobs)
+	if err != nil {
+		return r, err
+	}
+	if r.Goals, err = x.delays(ctx); err != nil {
 		return r, err
 	}
 	recorded, err := donorsIn(ctx, o.Recorded)
 	if err != nil {
 		return r, fmt.Errorf("recorded events: %w", err)
 	}
-	sources := append(donors(plays), recorded...)
+	sources := append(donors(jobs), recorded...)
 	r.Donors, r.Recorded = len(sources), len(recorded)
 	healthyBegan := time.Now()
 	for i, h := range o.Healthy {
-		e, err := o.healthy(ctx, pack, h, sources, o.share(len(o.Healthy)-i, time.Since(healthyBegan)))
+		e, err := x.healthy(ctx, h, sources, o.share(len(o.Healthy)-i, time.Since(healthyBegan)))
 		if err != nil {
 			return r, err
 		}
@@ -114,13 +125,42 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		r.addPeers(e)
 	}
 	if o.TradeOff > 0 {
-		if r.TradeOff, err = o.tradeOff(ctx, plays, sources); err != nil {
+		if r.TradeOff, err = x.tradeOff(ctx, jobs, sources); err != nil {
 			return r, err
 		}
 	}
 	r.finish()
 	r.Seconds = time.Since(began).Seconds()
 	return r, nil
+}
+
+// runner is what every part of a score is measured with.
+type runner struct {
+	*Options
+	pack     *rules.Pack
+	cache    *cache
+	parts    *parts
+	progress *progress
+}
+
+func (o *Options) runner(pack *rules.Pack, jobs []*play) (*runner, error) {
+	x := &runner{Options: o, pack: pack}
+	var err error
+	if x.cache, err = newCache(o.CacheDir, o.Fresh); err != nil {
+		return nil, err
+	}
+	if x.parts, err = newParts(o, o.Rules); err != nil {
+		return nil, err
+	}
+	total := playCost * float64(len(jobs)+max(0, o.Delays)*len(delayCases))
+	for _, h := range o.Healthy {
+		total += batchCost * float64(h.Batches)
+	}
+	if o.TradeOff > 0 {
+		total += float64(len(tradeOffPoints)) * (judgeCost*float64(len(o.hardest(jobs))) + batchCost*float64(o.TradeOff))
+	}
+	x.progress = newProgress(o.Say, total)
+	return x, nil
 }
 
 // share is the time that one of the healthy runs that are left may take, 0 for any.
@@ -143,27 +183,49 @@ type play struct {
 }
 
 // plays plays every scenario at every size and seed.
-func (o *Options) plays(ctx context.Context, pack *rules.Pack, cache *cache) ([]*play, error) {
-	jobs, err := o.jobs()
-	if err != nil {
-		return nil, err
-	}
-	err = each(ctx, o.Parallel, len(jobs), func(i int) error {
+func (x *runner) plays(ctx context.Context, jobs []*play) error {
+	return each(ctx, x.Parallel, len(jobs), func(i int) error {
 		p := jobs[i]
-		p.load = func(ctx context.Context) (*stream, error) { return cache.stream(ctx, p, o.Batches) }
-		s, err := p.load(ctx)
-		if err != nil {
-			return fmt.Errorf("scenario %s, seed %d: %w", p.scenario.Name, p.seed, err)
+		p.load = func(ctx context.Context) (*stream, error) { return x.cache.stream(ctx, p, x.Batches) }
+		if p.donates(x.FirstSeed) {
+			var err error
+			if p.stream, err = p.load(ctx); err != nil {
+				return p.failed(err)
+			}
 		}
-		if p.donates(o.FirstSeed) || cache.dir == "" && o.TradeOff > 0 {
+		was, err := x.result(ctx, p, x.TradeOff > 0 && x.cache.dir == "")
+		if err != nil {
+			return p.failed(err)
+		}
+		p.done = true
+		x.progress.step(playCost, was, "scenario %d of %d: %s, size %v, seed %d", i+1, len(jobs), p.scenario.Name, p.size, p.seed)
+		return nil
+	})
+}
+
+func (p *play) failed(err error) error {
+	return fmt.Errorf("scenario %s, seed %d: %w", p.scenario.Name, p.seed, err)
+}
+
+// result judges a play unless that was done before. hold keeps its stream in memory.
+func (x *runner) result(ctx context.Context, p *play, hold bool) (was bool, err error) {
+	key, err := x.cache.file(p.scenario, p.options(x.Batches))
+	if err != nil {
+		return false, err
+	}
+	p.result, was, err = keep(x.parts, "play", filepath.Base(key), func() (result, error) {
+		s := p.stream
+		if s == nil {
+			if s, err = p.load(ctx); err != nil {
+				return result{}, err
+			}
+		}
+		if hold {
 			p.stream = s
 		}
-		p.result, err = judge(pack, s, p.scenario)
-		p.done = err == nil
-		o.Say("scenario %d of %d: %s, size %v, seed %d", i+1, len(jobs), p.scenario.Name, p.size, p.seed)
-		return err
+		return judge(x.pack, s, p.scenario)
 	})
-	return jobs, err
+	return was, err
 }
 
 // donates reports whether healthy batches are made of the play.
@@ -179,7 +241,7 @@ func (o *Options) jobs() ([]*play, error) {
 			return nil, err
 		}
 		sizes := o.Sizes
-		if !slices.ContainsFunc(sc.Faults, func(f scenario.Fault) bool { return !f.Fixed }) {
+		if !slices.ContainsFunc(sc.Faults, scalable) {
 			sizes = []float64{0}
 		}
 		for _, size := range sizes {
@@ -189,6 +251,13 @@ func (o *Options) jobs() ([]*play, error) {
 		}
 	}
 	return out, nil
+}
+
+// scalable reports whether a size given for a run changes the fault. The same play three
+// times over would count as three faults.
+func scalable(f scenario.Fault) bool {
+	kind, ok := scenario.KindOf(f.Kind)
+	return ok && kind.Has("size") && !f.Fixed
 }
 
 // each calls f for 0 to n-1 on several goroutines and returns the errors, joined.

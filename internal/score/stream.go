@@ -69,9 +69,14 @@ func newCache(dir string, fresh bool) (*cache, error) {
 	return &cache{dir: dir, fresh: fresh, fingerprint: hex.EncodeToString(sum[:])}, nil
 }
 
+// options say how a play is simulated.
+func (p *play) options(batches int64) simulator.Options {
+	return simulator.Options{Seed: p.seed, Batches: batches, Size: p.size, Parallel: 1}
+}
+
 // stream returns the stream of a play, from the cache where it is there.
 func (c *cache) stream(ctx context.Context, p *play, batches int64) (*stream, error) {
-	o := simulator.Options{Seed: p.seed, Batches: batches, Size: p.size, Parallel: 1}
+	o := p.options(batches)
 	if c.dir == "" {
 		return simulate(ctx, p.scenario, o)
 	}
@@ -131,7 +136,7 @@ func simulate(ctx context.Context, sc *scenario.Scenario, o simulator.Options) (
 	return s, sim.Close()
 }
 
-// writeStream puts the file into place whole or not at all.
+// writeStream keeps a stream in a file.
 func writeStream(file string, s *stream) error {
 	head, err := json.Marshal(s)
 	if err != nil {
@@ -142,19 +147,7 @@ func writeStream(file string, s *stream) error {
 		return fmt.Errorf("keep a stream: %w", err)
 	}
 	data := z.EncodeAll(append(append(head, '\n'), s.lines...), nil)
-	tmp, err := os.CreateTemp(filepath.Dir(file), "stream-*")
-	if err != nil {
-		return fmt.Errorf("keep a stream: %w", err)
-	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("keep a stream: %w", err), os.Remove(tmp.Name()))
-	}
-	return nil
+	return writeWhole(file, data)
 }
 
 func readStream(file string) (*stream, error) {

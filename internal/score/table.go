@@ -113,7 +113,7 @@ func sizeName(size float64) string {
 }
 
 func (r *Report) healthy(t *strings.Builder) {
-	rows := [][]string{{"seeds", "source", "trigger", "batches", "query-days", "severity", "alerts", "per 1,000 query-days", "95 % bound", "batches a second"}}
+	rows := [][]string{{"seeds", "source", "trigger", "batches", "query-days", "severity", "alerts", "per 1,000 query-days", "95 % bound", "batches a second and processor"}}
 	for _, f := range r.families() {
 		rows = append(rows, f.healthyRows()...)
 	}

@@ -47,48 +47,54 @@ func (o *Options) hardest(plays []*play) (out []*play) {
 }
 
 // tradeOff judges everything again under other thresholds and holds.
-func (o *Options) tradeOff(ctx context.Context, plays []*play, sources []*donor) (out []TradeOffRow, err error) {
-	plays = o.hardest(plays)
+func (x *runner) tradeOff(ctx context.Context, plays []*play, sources []*donor) (out []TradeOffRow, err error) {
+	plays = x.hardest(plays)
 	for _, p := range tradeOffPoints {
-		row, err := o.tradeOffRow(ctx, p[0], p[1], plays, sources)
+		row, err := x.tradeOffRow(ctx, p[0], p[1], plays, sources)
 		if err != nil {
 			return out, fmt.Errorf("thresholds x%v, holds x%v: %w", p[0], p[1], err)
 		}
 		out = append(out, row)
-		o.Say("trade-off: thresholds x%v, holds x%v", p[0], p[1])
 	}
 	return out, nil
 }
 
-func (o *Options) tradeOffRow(ctx context.Context, by, hold float64, plays []*play, sources []*donor) (TradeOffRow, error) {
-	row := TradeOffRow{Threshold: by, Hold: hold}
+// scaled is the runner with other thresholds and holds.
+func (x *runner) scaled(by, hold float64) (*runner, error) {
 	var scaled []rules.Source
-	for _, s := range o.Rules {
+	for _, s := range x.Rules {
 		scaled = append(scaled, rules.Source{Name: s.Name, Data: scaleRules(s.Data, by, hold)})
 	}
 	pack, err := rules.Load(scaled...)
 	if err != nil {
+		return nil, err
+	}
+	parts, err := newParts(x.Options, scaled)
+	return &runner{Options: x.Options, pack: pack, cache: x.cache, parts: parts, progress: x.progress}, err
+}
+
+func (x *runner) tradeOffRow(ctx context.Context, by, hold float64, plays []*play, sources []*donor) (TradeOffRow, error) {
+	row := TradeOffRow{Threshold: by, Hold: hold}
+	x, err := x.scaled(by, hold)
+	if err != nil {
 		return row, err
 	}
 	results := make([]result, len(plays))
-	err = each(ctx, o.Parallel, len(plays), func(i int) error {
-		p := plays[i]
-		s := p.stream
-		if s == nil {
-			var err error
-			if s, err = p.load(ctx); err != nil {
-				return err
-			}
+	err = each(ctx, x.Parallel, len(plays), func(i int) error {
+		p := *plays[i]
+		was, err := x.result(ctx, &p, false)
+		if err != nil {
+			return p.failed(err)
 		}
-		var err error
-		results[i], err = judge(pack, s, p.scenario)
-		return err
+		results[i] = p.result
+		x.progress.step(judgeCost, was, "thresholds x%v, holds x%v: play %d of %d", by, hold, i+1, len(plays))
+		return nil
 	})
 	if err != nil {
 		return row, err
 	}
 	row.addFaults(results)
-	e, err := o.healthy(ctx, pack, HealthyRun{Every: time.Minute, Batches: o.TradeOff}, sources, 0)
+	e, err := x.healthy(ctx, HealthyRun{Every: time.Minute, Batches: x.TradeOff}, sources, 0)
 	row.QueryDays, row.Pages, row.Tickets = e.QueryDays, e.By["page"], e.By["ticket"]
 	_, row.PageBound = e.Rate("page")
 	_, row.TicketBound = e.Rate("ticket")
