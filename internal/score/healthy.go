@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stategauge/stategauge/internal/replay"
 	"github.com/stategauge/stategauge/rules"
 )
 
@@ -85,6 +86,7 @@ type world struct {
 	engine  *rules.Engine
 	queries []*healthyQuery
 	every   int64
+	tickMs  int64  // when the engine is to look at the time next
 	peers   *peers // nil: they do not judge here
 
 	batches  int64
@@ -94,7 +96,7 @@ type world struct {
 }
 
 func newWorld(pack *rules.Pack, from []*donor, every int64, family, n uint64) *world {
-	w := &world{engine: rules.New(pack, rules.Options{}), every: every, by: map[string]int{}, rules: map[string]int{}}
+	w := &world{engine: rules.New(pack, rules.Options{}), every: every, tickMs: healthyStartMs + every/2 + every/8, by: map[string]int{}, rules: map[string]int{}}
 	r := rand.New(rand.NewPCG(family, n<<8|uint64(every%251)))
 	for i := range worldQueries {
 		w.queries = append(w.queries, newHealthyQuery(from[r.IntN(len(from))], every, i, r.Uint64()))
@@ -120,13 +122,18 @@ func (w *world) run(ctx context.Context, batches int64) (worldPart, error) {
 			}
 			w.batches++
 		}
-		// A tick each 15 seconds would be most of the work at long intervals.
-		for k := range int64(4) {
-			w.verdicts = w.engine.Tick(healthyStartMs+n*w.every+(2*k+1)*w.every/8+w.every/2, w.verdicts[:0])
-			w.count()
-		}
+		w.pass(healthyStartMs + (n+1)*w.every + w.every/2)
 	}
 	return w.part(time.Since(began)), nil
+}
+
+// pass lets time pass until then, in ticks as far apart as the daemon's. At long intervals
+// those would be most of the work: four between two batches are enough.
+func (w *world) pass(untilMs int64) {
+	for ; w.tickMs < untilMs; w.tickMs += max(replay.JudgeEveryMs, w.every/4) {
+		w.verdicts = w.engine.Tick(w.tickMs, w.verdicts[:0])
+		w.count()
+	}
 }
 
 func (w *world) part(took time.Duration) worldPart {

@@ -131,6 +131,22 @@ func TestWhatFiresOnHealthyQueriesIsCounted(t *testing.T) {
 	}
 }
 
+func TestTimePassesInTheDaemonsTicksAndInFourToABatchAtLongIntervals(t *testing.T) {
+	for every, want := range map[int64][]int64{
+		10_000:  {6_250, 21_250},
+		60_000:  {37_500, 52_500, 67_500, 82_500},
+		900_000: {562_500, 787_500, 1_012_500, 1_237_500},
+	} {
+		w := newWorld(packOf(t, trigger1), []*donor{donorForTest(t)}, every, 1, 1)
+		for _, ms := range want {
+			if w.tickMs != healthyStartMs+ms {
+				t.Errorf("batches each %d ms: a tick after %d ms, want %d", every, w.tickMs-healthyStartMs, ms)
+			}
+			w.pass(w.tickMs + 1)
+		}
+	}
+}
+
 func TestWhatThereIsNoTimeForIsLeftOut(t *testing.T) {
 	o := Options{FirstSeed: 5}.withDefaults()
 	pack, donors := packOf(t, trigger1), []*donor{donorForTest(t)}

@@ -10,8 +10,8 @@ import (
 // it is, and nothing else.
 const (
 	playCost  = 2.0
-	judgeCost = 0.5 // of a stream that is there
-	batchCost = 50e-6
+	judgeCost = 0.2 // of a stream that is there
+	batchCost = 25e-6
 )
 
 // progress tells how far a score is and how long the rest will take.
