@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,7 +93,19 @@ func (c *scoreCommand) report(s streams) (*score.Report, error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	return score.Run(ctx, o)
+	r, err := score.Run(ctx, o)
+	if ctx.Err() != nil {
+		return nil, errors.New(c.interrupted())
+	}
+	return r, err
+}
+
+// interrupted says what an interruption cost.
+func (c *scoreCommand) interrupted() string {
+	if c.keep == "" {
+		return "interrupted: streams of scenarios are kept, what was measured is not (--keep)"
+	}
+	return "interrupted: the same command goes on from what is kept in " + c.keep
 }
 
 func (c *scoreCommand) options(s streams) (score.Options, error) {
