@@ -34,6 +34,8 @@ type outcome struct {
 	// AfterMs is from when the trigger of the fault's first batch was due to the first
 	// alert, milliseconds; -1 without one, or where no interval says when it was due.
 	AfterMs int64
+	// Hidden is set where the fault is smaller than the noise of its figures.
+	Hidden bool
 }
 
 // wrong is an alert that should not have fired.
@@ -53,7 +55,7 @@ func judgeBatches(pack *rules.Pack, s *stream, sc *scenario.Scenario, show func(
 	rec, peers := replay.NewRecorder(), newPeers()
 	undecided := map[string]bool{} // rules that said so
 	seen := map[event.QueryID]span{}
-	t := newTruth(pack, s, sc)
+	t, watching := newTruth(pack, s, sc), newEyes(pack, sc)
 	var p *replay.Player
 	p = replay.NewPlayer(replay.PlayerOptions{
 		Rules: pack,
@@ -63,6 +65,7 @@ func judgeBatches(pack *rules.Pack, s *stream, sc *scenario.Scenario, show func(
 				out.Batches++
 				peers.push(u.Event.Batch)
 				show(u.Event.Batch)
+				watching.push(u, s.Queries[string(u.Event.Query.ID)])
 				t.reach(u.Event.Batch, p.NowMs())
 				seen[u.Event.Query.ID] = seen[u.Event.Query.ID].with(u.Event.Batch.StartMs)
 			}
@@ -84,7 +87,7 @@ func judgeBatches(pack *rules.Pack, s *stream, sc *scenario.Scenario, show func(
 		out.QueryDays += x.days()
 	}
 	episodes := sent(rec.Episodes(p.Engine()))
-	t.fill(&out, episodes, undecided)
+	t.fill(&out, episodes, undecided, watching)
 	out.Peers = t.peers(peers)
 	return out, nil
 }
@@ -164,7 +167,7 @@ func symptomsOf(pack *rules.Pack) map[string]string {
 	return out
 }
 
-func (t *truth) fill(out *result, episodes []*replay.Episode, undecided map[string]bool) {
+func (t *truth) fill(out *result, episodes []*replay.Episode, undecided map[string]bool, watching *eyes) {
 	for i := range t.sc.Expect {
 		x := &t.sc.Expect[i]
 		switch {
@@ -172,7 +175,9 @@ func (t *truth) fill(out *result, episodes []*replay.Episode, undecided map[stri
 			said := slices.ContainsFunc(keys(undecided), func(rule string) bool { return t.symptoms[rule] == x.Symptom })
 			out.Expected = append(out.Expected, outcome{Symptom: x.Symptom, CannotTell: true, Found: said, Delay: -1, TicketDelay: -1, AfterMs: -1})
 		case !x.Optional:
-			out.Expected = append(out.Expected, t.look(i, episodes))
+			found := t.look(i, episodes)
+			found.Hidden = watching.hidden(i)
+			out.Expected = append(out.Expected, found)
 		}
 	}
 	for _, e := range episodes {

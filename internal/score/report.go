@@ -61,6 +61,11 @@ type SizeRow struct {
 	Right      int     `json:"right"`
 	FoundShare float64 `json:"found_share"`
 	RightShare float64 `json:"right_share"`
+	// Visible are those that are not hidden in the noise of their figures, VisibleFound
+	// what was found of them.
+	Visible      int     `json:"visible"`
+	VisibleFound int     `json:"visible_found"`
+	VisibleShare float64 `json:"visible_share"`
 }
 
 // DelayRow is how long a symptom takes to be found, in batches from the fault's
@@ -200,6 +205,8 @@ func (s *SizeRow) add(x *result) {
 		s.Expected++
 		s.Found += one(e.Found)
 		s.Right += one(e.Found && clean)
+		s.Visible += one(!e.Hidden)
+		s.VisibleFound += one(!e.Hidden && e.Found)
 	}
 }
 
@@ -313,7 +320,7 @@ func (r *Report) addPeers(e Exposure) {
 func (r *Report) finish() {
 	for i := range r.Sizes {
 		s := &r.Sizes[i]
-		s.FoundShare, s.RightShare = share(s.Found, s.Expected), share(s.Right, s.Expected)
+		s.FoundShare, s.RightShare, s.VisibleShare = share(s.Found, s.Expected), share(s.Right, s.Expected), share(s.VisibleFound, s.Visible)
 	}
 	for i := range r.Peers {
 		p := &r.Peers[i]

@@ -91,16 +91,21 @@ func (r *Report) families() []*Report {
 }
 
 func (r *Report) sizes(t *strings.Builder) {
-	rows := [][]string{{"seeds", "size", "faults", "found", "found and nothing wrong beside", "share found", "share right"}}
+	rows := [][]string{{"seeds", "size", "faults", "found", "found and nothing wrong beside", "share found", "share right", "visible", "share of them found"}}
 	for _, f := range r.families() {
 		rows = append(rows, f.sizeRows()...)
 	}
-	table(t, "Faults found and rightly named", "Found means an alert with the right symptom, on the right query, not before the fault. Right means that no ticket and no page was wrong in the same play.", rows)
+	table(t, "Faults found and rightly named", "Found means an alert with the right symptom, on the right query, not before the fault. Right means that no ticket and no page was wrong in the same play. "+
+		fmt.Sprintf("A fault is not visible where nobody could see it who knew its first batch: in no figure that is judged for its symptom do the %d batches with the whole fault differ from the %d before it, by ranks at %g %% and by %g %% of the level. "+
+			"A fault that no size changes is played at its own.", seenBatches, seenBatches, 100*seenConfidence, 100*seenShare), rows)
 }
 
 func (r *Report) sizeRows() (rows [][]string) {
 	for _, s := range r.Sizes {
-		rows = append(rows, []string{r.seeds(), sizeName(s.Size), fmt.Sprint(s.Expected), fmt.Sprint(s.Found), fmt.Sprint(s.Right), fmt.Sprintf("%.3f", s.FoundShare), fmt.Sprintf("%.3f", s.RightShare)})
+		rows = append(rows, []string{
+			r.seeds(), sizeName(s.Size), fmt.Sprint(s.Expected), fmt.Sprint(s.Found), fmt.Sprint(s.Right), fmt.Sprintf("%.3f", s.FoundShare), fmt.Sprintf("%.3f", s.RightShare),
+			fmt.Sprint(s.Visible), fmt.Sprintf("%.3f", s.VisibleShare),
+		})
 	}
 	return rows
 }

@@ -102,13 +102,13 @@ func (r *Report) sizesPlayed() (out []float64) {
 }
 
 func (r *Report) faultRows() [][]string {
-	rows := [][]string{{"faults", "number", "found and rightly named", "and no ticket or page wrong beside"}}
+	rows := [][]string{{"faults", "number", "found and rightly named", "and no ticket or page wrong beside", "visible beyond the noise", "found of them"}}
 	for _, s := range r.Sizes {
 		name := sizeName(s.Size)
 		if s.Size == 0 {
 			name = "of a size of their own"
 		}
-		rows = append(rows, []string{name, fmt.Sprint(s.Expected), fmt.Sprintf("%.3f", s.FoundShare), fmt.Sprintf("%.3f", s.RightShare)})
+		rows = append(rows, []string{name, fmt.Sprint(s.Expected), fmt.Sprintf("%.3f", s.FoundShare), fmt.Sprintf("%.3f", s.RightShare), fmt.Sprint(s.Visible), fmt.Sprintf("%.3f", s.VisibleShare)})
 	}
 	return rows
 }
