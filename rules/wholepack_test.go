@@ -110,7 +110,9 @@ func packBytes(tb testing.TB, p *Pack) int {
 	const queries = 8
 	var before, after runtime.MemStats
 	e := New(p, Options{})
-	newFullStream(e, queries).play(300) // buffers that all share
+	for i := range queries { // buffers that all share, as large as they get
+		newFullStream(e, queries+i).play(900)
+	}
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range queries {

@@ -34,6 +34,9 @@ func (c *Columns) CarryAxis(v Carrier) {
 		v.Fail("a store of %d batches up to %d", c.pushes, c.lastBatch)
 		return
 	}
+	for i := range c.watches {
+		c.watches[i].fine.short = 0 // what is read may fill it at once
+	}
 	c.fine.carry(v)
 	c.coarse.carry(v)
 	n := len(c.levels)

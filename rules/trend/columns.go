@@ -97,11 +97,11 @@ func (c *Columns) UseScratch(s *Scratch) { c.scratch = s }
 // to ask with; the same column and span get the same number.
 func (c *Columns) Watch(column int, s Span) int {
 	for i, w := range c.watches {
-		if w.fine.column == column && w.fine.span == s {
+		if int(w.fine.column) == column && w.fine.span == s {
 			return i
 		}
 	}
-	w := watch{fine: &view{column: column, span: s, asked: c.pushes}, coarse: &view{column: column, span: s, asked: c.pushes}}
+	w := watch{fine: &view{column: int32(column), span: s, asked: c.pushes}, coarse: &view{column: int32(column), span: s, asked: c.pushes}}
 	c.fine.views, c.coarse.views = append(c.fine.views, w.fine), append(c.coarse.views, w.coarse)
 	w.fine.recount(c.fine)
 	w.coarse.recount(c.coarse)

@@ -86,8 +86,9 @@ func (c *Columns) Rising(column, load int, span Span, o RisingOptions) RisingRes
 	l, from, _ := c.choose(column, span)
 	_, batches := c.copyRows(l, from, column, load)
 	o = o.withDefaults()
-	res, past := gate(c.work().mannKendall(c.work().y), batches, o)
-	if past {
+	res := RisingResult{Since: -1}
+	k := c.work().mannKendall(c.work().y)
+	if o.gate(k.N, batches, k.Z, &res) {
 		c.judgeRows(o, &res)
 	}
 	return res
@@ -98,9 +99,9 @@ func (c *Columns) Rising(column, load int, span Span, o RisingOptions) RisingRes
 func (c *Columns) RisingWatched(number, load int, o RisingOptions) RisingResult {
 	l, v := c.watched(number)
 	o = o.withDefaults()
-	res, past := gate(kendallOf(len(v.order), v.sum.s, v.sum.tieTerm), v.batches, o)
-	if past {
-		c.copyRows(l, l.n-v.n, v.column, load)
+	res := RisingResult{Since: -1}
+	if v.gate(&o, &res) {
+		c.copyRows(l, l.n-v.n, int(v.column), load)
 		c.judgeRows(o, &res)
 	}
 	return res
@@ -110,7 +111,7 @@ func (c *Columns) RisingWatched(number, load int, o RisingOptions) RisingResult 
 func (c *Columns) watched(number int) (*lane, *view) {
 	w := &c.watches[number]
 	l, v, other := c.fine, w.fine, w.coarse
-	if c.fine.n >= c.o.Fine && !w.fine.covers(c.fine) {
+	if c.fine.n >= c.o.Fine && !w.fine.covers(c.fine, c.pushes) {
 		l, v, other = c.coarse, w.coarse, w.fine
 	}
 	v.wake(l, c.pushes)
@@ -118,14 +119,24 @@ func (c *Columns) watched(number int) (*lane, *view) {
 	return l, v
 }
 
-// gate is the cheap test: it reports whether the dear one is to follow.
-func gate(k Kendall, batches int, o RisingOptions) (res RisingResult, past bool) {
-	res = RisingResult{Batches: batches, Since: -1}
-	if batches < o.MinPoints || k.N < leastPoints {
-		return res, false
+// gate is the cheap test of so many points, z of which is Mann-Kendall's: it reports
+// whether the dear one is to follow.
+func (o *RisingOptions) gate(points, batches int, z float64, res *RisingResult) bool {
+	res.Batches = batches
+	if batches < o.MinPoints || points < leastPoints {
+		return false
 	}
-	res.Verdict, res.RawZ = Clear, k.Z
-	return res, o.sign()*k.Z > o.GateZ
+	res.Verdict, res.RawZ = Clear, z
+	if o.Falling {
+		return -z > o.GateZ
+	}
+	return z > o.GateZ
+}
+
+// gate is the cheap test of what the view counts.
+func (v *view) gate(o *RisingOptions, res *RisingResult) bool {
+	n := len(v.order)
+	return o.gate(n, v.batches, standardize(v.sum.s, varianceOfS(n, v.sum.tieTerm)), res)
 }
 
 // judgeRows runs the dear test over the points in the scratch.

@@ -42,10 +42,16 @@ func kendallOf(n int, s, tieTerm int64) Kendall {
 		return k
 	}
 	f := float64(n)
-	k.VarS = (f*(f-1)*(2*f+5) - float64(tieTerm)) / 18
+	k.VarS = varianceOfS(n, tieTerm)
 	k.Tau = float64(s) / (f * (f - 1) / 2)
 	k.Z = standardize(s, k.VarS)
 	return k
+}
+
+// varianceOfS is the variance of S for n independent points with such ties.
+func varianceOfS(n int, tieTerm int64) float64 {
+	f := float64(n)
+	return (f*(f-1)*(2*f+5) - float64(tieTerm)) / 18
 }
 
 // standardize returns S in standard deviations, with the continuity correction

@@ -119,12 +119,15 @@ func (s *Scratch) rises(o RisingOptions, res *RisingResult) (from float64, found
 	return s.picture(o.sign()).from, true
 }
 
+// The limits where none are set. The quantiles are dear, and asked for at each batch.
+var defaultZ, defaultGateZ = ConfidenceZ(0.999), ConfidenceZ(0.99)
+
 func (o RisingOptions) withDefaults() RisingOptions {
 	if o.Z <= 0 {
-		o.Z = ConfidenceZ(0.999)
+		o.Z = defaultZ
 	}
 	if o.GateZ <= 0 {
-		o.GateZ = ConfidenceZ(0.99)
+		o.GateZ = defaultGateZ
 	}
 	o.GateZ = min(o.GateZ, o.Z)
 	o.MinPoints = max(o.MinPoints, leastPoints)
@@ -148,10 +151,15 @@ func (o RisingOptions) passes(f Fit, z float64) bool {
 func (s *Scratch) fit(x, y []float64) (Fit, Line) {
 	line := s.line(x, y)
 	s.setOutliersAside(x, y, line)
-	n := len(s.keptX)
-	if n < len(x) {
+	if len(s.keptX) < len(x) {
 		line = s.line(s.keptX, s.keptY)
 	}
+	return s.weigh(x, line), line
+}
+
+// weigh says what the kept points do around a line, and how surely.
+func (s *Scratch) weigh(x []float64, line Line) Fit {
+	n := len(s.keptX)
 	shape := s.picture(0)
 	bent := shape.beatsLine()
 	k := s.mannKendall(s.keptY)
@@ -168,7 +176,7 @@ func (s *Scratch) fit(x, y []float64) (Fit, Line) {
 	if f.Start > 0 {
 		f.Relative = f.Rise / f.Start
 	}
-	return f, line
+	return f
 }
 
 // riseRange returns the likely range of the rise over the kept points.

@@ -35,7 +35,7 @@ func (c *Columns) ClearColumn(column int) {
 			l.vals[column][i] = float32(math.NaN())
 		}
 		for _, v := range l.views {
-			if v.column == column {
+			if int(v.column) == column {
 				v.recount(l)
 			}
 		}
