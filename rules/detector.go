@@ -51,12 +51,6 @@ type watcher interface {
 	judge(q *queryState, nowMs int64) Judgement
 }
 
-// staying is a watcher that often knows, for less than a judgement costs, that it would
-// say the same as before.
-type staying interface {
-	stays(q *queryState, before *Judgement) bool
-}
-
 // groupDetector is a detector that judges many queries together: those of a
 // cluster, those of a sender. Its rules need no signal; their alerts have no query.
 type groupDetector interface {

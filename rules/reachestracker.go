@@ -97,14 +97,15 @@ func (t *reachesTracker) judge(hold *Judgement) Judgement {
 	return t.weigh(&near, &far, hold)
 }
 
-// rests reports whether the values, load taken out of them, went nowhere near the limit:
-// to take load out costs forty times what the comparison of levels does.
+// rests reports whether the values, load or the hour of the day taken out of them, went
+// nowhere near the limit: to take that out costs up to forty times what the comparison of
+// levels does.
 func (t *reachesTracker) rests(last *Judgement) bool {
 	towards := last.Rise
 	if t.d.options.Down {
 		towards = -towards
 	}
-	return t.d.load && last.Said == SaidClear && towards < moveGate/2*float64(t.d.spec.By)*math.Abs(last.Start)
+	return (t.d.load || t.day != nil) && last.Said == SaidClear && towards < moveGate*float64(t.d.spec.By)*math.Abs(last.Start)
 }
 
 // weigh makes a judgement of both windows.

@@ -65,6 +65,12 @@ func (t *spikingTracker) judge(hold *Judgement) Judgement {
 	return j
 }
 
+// rests reports whether there was no spike at all: what comes once in ten batches needs
+// fifty of them to be a rhythm.
+func (t *spikingTracker) rests(last *Judgement) bool {
+	return last.Said == SaidClear && last.Count == 0 && (t.coarse == nil || t.coarse.step == 1)
+}
+
 // look judges one history.
 func (t *spikingTracker) look(h *history, hold *Judgement) Judgement {
 	from, covered := h.start(t.d.spec.Over)

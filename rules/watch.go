@@ -69,11 +69,15 @@ func (e *Engine) watchAll(out []Verdict) []Verdict {
 // judgeEvents asks a watcher and moves its alert.
 func (e *Engine) judgeEvents(q *queryState, ri int, s *series, out []Verdict) []Verdict {
 	was := s.judged.Said
-	if w, ok := s.watcher.(staying); !ok || !w.stays(q, &s.judged) {
+	r := &e.rules[ri]
+	r.metrics.evaluations.Inc()
+	r.lastMs = e.nowMs
+	if w, ok := s.watcher.(changedView); !ok || !w.stays(q, &s.judged) {
 		s.judged = s.watcher.judge(q, e.nowMs)
+	} else if s.alert == nil { // most are: nothing to move
+		s.asOfMs = e.asOfMs
+		return out
 	}
-	e.rules[ri].metrics.evaluations.Inc()
-	e.rules[ri].lastMs = e.nowMs
 	if s.judged.Said != was && s.alert == nil && s.judged.Said != SaidFound {
 		out = append(out, Verdict{Rule: e.pack.rules[ri].alert, Query: q.ref, Said: s.judged.Said})
 	}
