@@ -1,7 +1,5 @@
 package event
 
-import "math"
-
 // backgroundJobs is how many threads may work for one store at a time where a
 // figure counts background work. Compactions run beside the task, several at once.
 const backgroundJobs = 4
@@ -13,9 +11,8 @@ const backgroundJobs = 4
 // rules. Values that are absent, no times, or without anything to compare with
 // are plausible; negative ones are not. o must be an operator of b.
 func (b *Batch) PlausibleTaskSeconds(o *Operator, id MetricID) bool {
-	m := &catalog[id]
-	seconds := o.Values.Scaled(id)
-	if m.Unit != UnitSeconds || math.IsNaN(seconds) {
+	seconds := o.Values[id] * taskScale[id]
+	if seconds != seconds {
 		return true
 	}
 	if seconds < 0 {
@@ -27,6 +24,18 @@ func (b *Batch) PlausibleTaskSeconds(o *Operator, id MetricID) bool {
 	}
 	return !(seconds > limit) // an unknown limit is NaN and refuses nothing
 }
+
+// taskScale makes seconds of a time figure, and NaN of any other. It stands apart from
+// the catalog because rules ask for each figure of each batch.
+var taskScale = func() (out [NumMetrics]float64) {
+	for id := range out {
+		out[id] = nan
+		if m := &catalog[id]; m.Unit == UnitSeconds {
+			out[id] = m.Scale
+		}
+	}
+	return out
+}()
 
 // taskSeconds is the wall time of the batch times the operator's stores, NaN where
 // either is unknown. Durations are cut to whole milliseconds, so one is added.

@@ -110,7 +110,7 @@ func New(p *Pack, o Options) *Engine {
 // adopt makes p the pack, with fresh rule states.
 func (e *Engine) adopt(p *Pack) {
 	e.pack = p
-	e.memo.forget(p.expressions)
+	e.memo.forget(p.places.count(), p.places)
 	e.rules = make([]ruleState, len(p.rules))
 	e.figures, e.sharers, e.happenings = nil, nil, nil
 	for i, r := range p.rules {
@@ -223,6 +223,9 @@ func (e *Engine) executed(q *queryState, u *event.Update, out []Verdict) []Verdi
 	}
 	e.memo.next(min(len(b.Operators), e.opts.MaxOperators))
 	out = e.stage(q, b, warm, out)
+	operators := int32(len(b.Operators))
+	fewer := operators < q.operators || q.operators == 0
+	q.operators = operators
 	for _, i := range e.figures {
 		r := e.pack.rules[i]
 		if !r.judges(q) {
@@ -239,7 +242,9 @@ func (e *Engine) executed(q *queryState, u *event.Update, out []Verdict) []Verdi
 			out = e.feed(q, i, b, &b.Operators[k], warm, out)
 		}
 		e.count(i)
-		out = e.dropGone(q, i, len(b.Operators), out)
+		if fewer {
+			out = e.dropGone(q, i, len(b.Operators), out)
+		}
 	}
 	return out
 }
@@ -341,11 +346,13 @@ func (e *Engine) value(q *queryState, ri int, b *event.Batch, o *event.Operator)
 // valueOf evaluates the rule's signal under its guards; NaN where it does not apply.
 // plausible is false where a figure in it cannot be true.
 func (r *rule) valueOf(b *event.Batch, o *event.Operator, f *Facts, m *memo) (v float64, plausible bool) {
-	for _, guard := range [2]*expression{r.signal.when, r.when} {
-		if guard == nil {
-			continue
+	if when := r.signal.when; when != nil {
+		if holds, _ := m.at(when, b, o, f); holds != 1 {
+			return math.NaN(), true
 		}
-		if holds, _ := m.at(guard, b, o, f); holds != 1 {
+	}
+	if r.when != nil {
+		if holds, _ := m.at(r.when, b, o, f); holds != 1 {
 			return math.NaN(), true
 		}
 	}

@@ -66,7 +66,19 @@ func (c *ruleCompiler) evidence(spec *ruleSpec) []evidenceColumn {
 		}
 	}
 	if c.signal.of == OfQuery && c.signal.expr != nil && c.signal.expr.duration {
-		out = append(append(out, phaseColumns...), stateColumns...)
+		out = append(append(out, c.shared(phaseColumns)...), c.shared(stateColumns)...)
+	}
+	return out
+}
+
+// shared gives columns that come with many rules a place in the pack, so that a batch is
+// asked for each of them once.
+func (c *ruleCompiler) shared(columns []evidenceColumn) []evidenceColumn {
+	out := slices.Clone(columns)
+	for i := range out {
+		x := *out[i].expr
+		c.place(&x, "phase "+x.text)
+		out[i].expr = &x
 	}
 	return out
 }

@@ -15,7 +15,7 @@ func watched(over Extent, value func(i int64) float64, n int64) (*evidenceRing, 
 	}}}
 	r := newEvidenceRing(1, over)
 	var m memo
-	m.forget(0)
+	m.forget(0, nil)
 	b := &event.Batch{}
 	b.Reset()
 	for i := range n {

@@ -70,7 +70,7 @@ func compileExpression(text string, want sort, sc *scope) (*expression, error) {
 	if err != nil {
 		return nil, located(text, err)
 	}
-	c := &compiler{text: text, scope: sc, out: &expression{text: text, key: text}, env: map[string]any{}}
+	c := &compiler{text: text, scope: sc, out: &expression{text: text, key: text, wide: sc.of == OfOperator}, env: map[string]any{}}
 	node, err := c.compile(tree.Node, 0)
 	if err != nil {
 		return nil, err
@@ -153,6 +153,9 @@ type value struct {
 	// says which.
 	figure bool
 	id     event.MetricID
+	// fact is set where it is one fact; which says which.
+	fact  bool
+	which Fact
 }
 
 func (c *compiler) failf(n ast.Node, format string, args ...any) error {
@@ -273,9 +276,10 @@ func (c *compiler) name(n ast.Node, name string) (value, error) {
 	}
 	c.out.times = append(c.out.times, l.times...)
 	c.out.duration = c.out.duration || l.duration
+	c.out.wide = c.out.wide && l.of == OfQuery && !l.either
 	c.env[name] = float64(0)
 	figure := l.metric < event.NumMetrics && (l.of == OfOperator || c.scope.of == OfQuery)
-	return value{eval: l.eval, figure: figure, id: l.metric}, nil
+	return value{eval: l.eval, figure: figure, id: l.metric, fact: l.isFact, which: l.fact}, nil
 }
 
 // reference uses another signal's value.
@@ -285,6 +289,7 @@ func (c *compiler) reference(n ast.Node, s *signal) (value, error) {
 	}
 	c.out.times = append(c.out.times, s.expr.times...)
 	c.out.duration = c.out.duration || s.expr.duration
+	c.out.wide = c.out.wide && s.of == OfQuery
 	c.out.key += "\x00" + s.key()
 	c.env[s.name] = float64(0)
 	eval := guarded(s)

@@ -299,7 +299,7 @@ func factLeaves() map[string]leaf {
 	for i, name := range factNames {
 		out[name] = leaf{
 			eval:   func(_ *event.Vector, _ *event.Batch, _ *event.Operator, f *Facts) float64 { return f[i] },
-			metric: noMetric, of: OfQuery,
+			metric: noMetric, of: OfQuery, fact: Fact(i), isFact: true,
 		}
 	}
 	return out

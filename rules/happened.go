@@ -46,7 +46,7 @@ func (s *story) share(u *event.Update, at, position int64) {
 func (s *story) repaired(b *event.Batch, at, position int64) {
 	n := 0.0
 	for _, id := range [...]event.MetricID{event.RocksDBNumSnapshotsAutoRepaired, event.HDFSNumSnapshotsAutoRepaired} {
-		if x := sumOperators(b, func(o *event.Operator) float64 { return o.Values[id] }); x > 0 {
+		if x := sumOf(b, id); x > 0 {
 			n += x
 		}
 	}

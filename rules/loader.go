@@ -33,7 +33,7 @@ func Load(files ...Source) (*Pack, error) {
 	if err := b.faults.Err(); err != nil {
 		return nil, err
 	}
-	p.expressions = len(b.slots)
+	p.places = b.placed()
 	return p, nil
 }
 
@@ -49,7 +49,7 @@ type packLoader struct {
 	files   []*loader
 	signals map[string]*signalState
 	faults  strictyaml.Faults
-	slots   map[string]int // of expressions, by their keys
+	places  *places // of expressions
 }
 
 // loader compiles one file.
@@ -177,7 +177,7 @@ func (l *loader) expression(text string, want sort, of SignalOf, path string) *e
 	sc := &scope{of: of, signal: l.lookup, others: slices.Sorted(maps.Keys(l.signals))}
 	x, err := compileExpression(text, want, sc)
 	if err == nil {
-		x.slot = l.slotOf(x.key)
+		l.place(x, x.key)
 		return x
 	}
 	f := l.pos.Faultf(path, "%s: %w", lastKey(path), err)
@@ -189,15 +189,21 @@ func (l *loader) expression(text string, want sort, of SignalOf, path string) *e
 	return nil
 }
 
-// slotOf returns the place of an expression among the pack's different ones.
-func (b *packLoader) slotOf(key string) int {
-	if b.slots == nil {
-		b.slots = map[string]int{}
+// place gives an expression its place among the pack's different ones.
+func (b *packLoader) place(x *expression, key string) {
+	p := b.placed()
+	if p.of[key] == 0 {
+		p.of[key] = len(p.of) + 1
 	}
-	if b.slots[key] == 0 {
-		b.slots[key] = len(b.slots) + 1
+	x.slot, x.places = p.of[key], p
+}
+
+// placed are the places given so far.
+func (b *packLoader) placed() *places {
+	if b.places == nil {
+		b.places = &places{of: map[string]int{}}
 	}
-	return b.slots[key]
+	return b.places
 }
 
 func lastKey(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

@@ -4,12 +4,13 @@ import "github.com/stategauge/stategauge/event"
 
 // memo keeps what expressions came to for the present batch, so that one that several
 // rules, guards and pieces of evidence share is evaluated once for the query and once
-// for each operator. Memory: 24 bytes an expression and operator, for a whole engine.
+// for each operator, and only once where it looks at nothing of the operators. Memory: 24 bytes an expression and operator, for a whole engine.
 type memo struct {
-	width int // expressions of the pack, and one for those without a place
-	stamp uint64
-	rows  []evaluated // by operator, the query's own first, then by expression
-	row   []evaluated // of what is judged now
+	width  int     // expressions of the pack, and one for those without a place
+	places *places // of the pack
+	stamp  uint64
+	rows   []evaluated // by operator, the query's own first, then by expression
+	row    []evaluated // of what is judged now
 }
 
 // evaluated is an expression's value for the batch that it was stamped at.
@@ -31,24 +32,43 @@ func (m *memo) next(operators int) {
 // of turns to an operator by its place in the batch, to the query where it is -1.
 func (m *memo) of(operator int) { m.row = m.rows[(operator+1)*m.width:][:m.width] }
 
-// at evaluates x as x.at does, once.
-func (m *memo) at(x *expression, b *event.Batch, o *event.Operator, f *Facts) (value float64, plausible bool) {
-	if known := &m.row[x.slot]; known.stamp == m.stamp {
-		return known.value, known.plausible
-	}
-	return m.evaluate(x, b, o, f)
+// places are those of one pack: what was compiled with another one has its place among
+// others.
+type places struct {
+	of map[string]int // by the expressions' keys
 }
 
-func (m *memo) evaluate(x *expression, b *event.Batch, o *event.Operator, f *Facts) (value float64, plausible bool) {
+// count is how many there are.
+func (p *places) count() int {
+	if p == nil {
+		return 0
+	}
+	return len(p.of)
+}
+
+// at evaluates x as x.at does, once; an expression of another pack, which windows that
+// outlived it may still have, each time.
+func (m *memo) at(x *expression, b *event.Batch, o *event.Operator, f *Facts) (value float64, plausible bool) {
+	if x.places != m.places {
+		return x.at(b, o, f)
+	}
+	row := m.row
+	if x.wide {
+		row, o = m.rows, nil
+	}
+	known := &row[x.slot]
+	if known.stamp == m.stamp {
+		return known.value, known.plausible
+	}
 	value, plausible = x.at(b, o, f)
 	if x.slot > 0 {
-		m.row[x.slot] = evaluated{m.stamp, value, plausible}
+		*known = evaluated{m.stamp, value, plausible}
 	}
 	return value, plausible
 }
 
 // forget makes room for another pack's expressions.
-func (m *memo) forget(expressions int) {
-	*m = memo{width: expressions + 1, stamp: m.stamp}
+func (m *memo) forget(expressions int, of *places) {
+	*m = memo{width: expressions + 1, places: of, stamp: m.stamp}
 	m.next(0)
 }

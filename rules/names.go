@@ -16,6 +16,9 @@ type leaf struct {
 	duration bool // comes from the duration of the trigger or of its phases
 	// times are the operator's time figures that a derived one is made from.
 	times []event.MetricID
+	// fact is set, with isFact, where it is one.
+	fact   Fact
+	isFact bool
 }
 
 const noMetric = event.FirstUnknown
@@ -55,13 +58,10 @@ func derivedLeaves() map[string]leaf {
 		eval := func(_ *event.Vector, b *event.Batch, _ *event.Operator, _ *Facts) float64 { return f(b) }
 		return leaf{eval: eval, metric: noMetric, of: OfQuery, duration: duration}
 	}
-	operator := func(f func(o *event.Operator) float64) leaf {
-		eval := func(_ *event.Vector, _ *event.Batch, o *event.Operator, _ *Facts) float64 { return f(o) }
-		return leaf{eval: eval, metric: noMetric, of: OfOperator}
-	}
+	operator := func(eval Signal) leaf { return leaf{eval: eval, metric: noMetric, of: OfOperator} }
 	return map[string]leaf{
-		"stores":               operator(func(o *event.Operator) float64 { return count(o.Stores) }),
-		"instances":            operator(func(o *event.Operator) float64 { return count(o.Instances) }),
+		"stores":               operator(func(_ *event.Vector, _ *event.Batch, o *event.Operator, _ *Facts) float64 { return count(o.Stores) }),
+		"instances":            operator(func(_ *event.Vector, _ *event.Batch, o *event.Operator, _ *Facts) float64 { return count(o.Instances) }),
 		"duration_ms":          query(func(b *event.Batch) float64 { ms, _ := b.DurationMs(); return ms }, true),
 		"unaccounted_ms":       query((*event.Batch).UnaccountedMs, true),
 		"input_rows":           query(func(b *event.Batch) float64 { return b.Values[event.NumInputRows] }, false),
@@ -95,7 +95,7 @@ func summed(id event.MetricID) leaf {
 		if o != nil {
 			return v[id]
 		}
-		return sumOperators(b, func(o *event.Operator) float64 { return o.Values[id] })
+		return sumOf(b, id)
 	}}
 }
 
@@ -104,10 +104,11 @@ func summed(id event.MetricID) leaf {
 func perInstance(id event.MetricID) func(*event.Batch) float64 {
 	return func(b *event.Batch) float64 {
 		return sumOperators(b, func(o *event.Operator) float64 {
-			if !b.PlausibleTaskSeconds(o, id) {
+			x := o.Values[id]
+			if x != x || !b.PlausibleTaskSeconds(o, id) {
 				return math.NaN()
 			}
-			return o.Values[id] / count(o.Instances)
+			return x / count(o.Instances)
 		})
 	}
 }
@@ -116,12 +117,27 @@ func perInstance(id event.MetricID) func(*event.Batch) float64 {
 func perStore(id event.MetricID) func(*event.Batch) float64 {
 	return func(b *event.Batch) float64 {
 		return sumOperators(b, func(o *event.Operator) float64 {
-			if !b.PlausibleTaskSeconds(o, id) {
+			x := o.Values[id]
+			if x != x || !b.PlausibleTaskSeconds(o, id) {
 				return math.NaN()
 			}
-			return o.Values[id] / count(o.Stores)
+			return x / count(o.Stores)
 		})
 	}
+}
+
+// sumOf is sumOperators of one figure.
+func sumOf(b *event.Batch, id event.MetricID) float64 {
+	sum, any := 0.0, false
+	for i := range b.Operators {
+		if x := b.Operators[i].Values[id]; x == x {
+			sum, any = sum+x, true
+		}
+	}
+	if !any {
+		return math.NaN()
+	}
+	return sum
 }
 
 // sumOperators adds up what is present, absent where no operator has it.

@@ -43,11 +43,11 @@ var binaryOperators = map[string]struct {
 	"/": {aNumber, aNumber, divide},
 
 	"<":  {aNumber, aTruth, below},
-	"<=": {aNumber, aTruth, func(x, y value) Signal { return compare(x, y, func(a, b float64) bool { return a <= b }) }},
+	"<=": {aNumber, aTruth, func(x, y value) Signal { return atLeast(y, x) }},
 	">":  {aNumber, aTruth, func(x, y value) Signal { return below(y, x) }},
-	">=": {aNumber, aTruth, func(x, y value) Signal { return compare(x, y, func(a, b float64) bool { return a >= b }) }},
+	">=": {aNumber, aTruth, atLeast},
 	"==": {aNumber, aTruth, equal},
-	"!=": {aNumber, aTruth, func(x, y value) Signal { return compare(x, y, func(a, b float64) bool { return a != b }) }},
+	"!=": {aNumber, aTruth, unequal},
 
 	"and": {aTruth, aTruth, both},
 	"&&":  {aTruth, aTruth, both},
@@ -85,12 +85,42 @@ func (c *compiler) orElse(n *ast.BinaryNode, depth int) (value, error) {
 		return r, err
 	}
 	x, y := l.eval, r.eval
+	if r.constant {
+		return value{sort: l.sort, eval: orConstant(l, r.number)}, nil
+	}
 	return value{sort: l.sort, eval: func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
 		if a := x(v, b, o, f); a == a {
 			return a
 		}
 		return y(v, b, o, f)
 	}}, nil
+}
+
+// orConstant is x ?? a constant: the common one, above all of facts and figures.
+func orConstant(l value, other float64) Signal {
+	x, id, which := l.eval, l.id, l.which
+	switch {
+	case l.fact:
+		return func(_ *event.Vector, _ *event.Batch, _ *event.Operator, f *Facts) float64 {
+			if a := f[which]; a == a {
+				return a
+			}
+			return other
+		}
+	case l.figure:
+		return func(v *event.Vector, _ *event.Batch, _ *event.Operator, _ *Facts) float64 {
+			if a := v[id]; a == a {
+				return a
+			}
+			return other
+		}
+	}
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		if a := x(v, b, o, f); a == a {
+			return a
+		}
+		return other
+	}
 }
 
 func (c *compiler) conditional(n *ast.ConditionalNode, depth int) (value, error) {
@@ -233,12 +263,45 @@ func below(l, r value) Signal {
 	}
 }
 
+// atLeast is l >= r.
+func atLeast(l, r value) Signal {
+	if !r.constant || r.number != r.number {
+		return compare(l, r, func(a, b float64) bool { return a >= b })
+	}
+	x, least := l.eval, r.number
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		p := x(v, b, o, f)
+		if p != p {
+			return p
+		}
+		return truth(p >= least)
+	}
+}
+
+// unequal is l != r.
+func unequal(l, r value) Signal {
+	same := equal(l, r)
+	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
+		return 1 - same(v, b, o, f)
+	}
+}
+
 // equal is l == r.
 func equal(l, r value) Signal {
 	if !r.constant || r.number != r.number {
 		return compare(l, r, func(a, b float64) bool { return a == b })
 	}
 	x, want := l.eval, r.number
+	if l.fact {
+		which := l.which
+		return func(_ *event.Vector, _ *event.Batch, _ *event.Operator, f *Facts) float64 {
+			p := f[which]
+			if p != p {
+				return p
+			}
+			return truth(p == want)
+		}
+	}
 	return func(v *event.Vector, b *event.Batch, o *event.Operator, f *Facts) float64 {
 		p := x(v, b, o, f)
 		if p != p {

@@ -15,8 +15,8 @@ type Pack struct {
 	groups []group
 	// watches is true where a rule judges what happens to queries.
 	watches bool
-	// expressions is how many different ones there are.
-	expressions int
+	// places are those of its expressions.
+	places *places
 	// causes lists for each rule those whose alerts speak for its own; consequences is
 	// the other way round.
 	causes, consequences [][]int

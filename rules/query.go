@@ -41,13 +41,14 @@ type queryState struct {
 	gapMs     int64 // from the batch before
 	spacingMs float64
 
-	facts   Facts
-	story   story
-	around  *surroundings // what is heard of others
-	held    bool          // retired, and kept for alerts that last
-	uploads uploads
-	dated   int    // batches that FactFirstEventMs is from
-	group   string // key of a group of queries that this stands for; empty for a query
+	facts     Facts
+	story     story
+	around    *surroundings // what is heard of others
+	held      bool          // retired, and kept for alerts that last
+	operators int32         // of the newest batch with figures, 0 before the first
+	uploads   uploads
+	dated     int    // batches that FactFirstEventMs is from
+	group     string // key of a group of queries that this stands for; empty for a query
 
 	rules   [][]*series // by place of the rule in the pack
 	columns []*columnSet

@@ -34,8 +34,10 @@ func (e *Engine) Reload(p *Pack, nowMs int64, out []Verdict) []Verdict {
 		}
 	}
 	e.opts.Metrics.dropGone(before, p)
+	like := e.likes()
 	for _, q := range e.queries {
 		q.rearrange(from)
+		q.renew(like)
 		out = e.relabel(q, nowMs, out)
 	}
 	for ri := range e.rules {
@@ -97,6 +99,54 @@ func (q *queryState) rearrange(from []int) {
 		}
 	}
 	q.rules = rules
+}
+
+// likes are what stands for the same in the new pack: rules by the values of columns,
+// loads by their keys, and plans of evidence by their hashes.
+type likes struct {
+	rules map[uint64]*rule
+	loads map[uint64]*expression
+	plans map[uint64]*evidencePlan
+}
+
+func (e *Engine) likes() *likes {
+	h := &likes{rules: map[uint64]*rule{}, loads: map[uint64]*expression{}, plans: map[uint64]*evidencePlan{}}
+	for i, r := range e.pack.rules {
+		if p := e.rules[i].evidence; p != nil {
+			h.plans[p.hash] = p
+		}
+		d := e.rules[i].share
+		if d == nil {
+			continue
+		}
+		h.rules[r.columnKey] = r
+		if x := d.adjusts(); x != nil {
+			h.loads[hashOf(x.key)] = x
+		}
+	}
+	return h
+}
+
+// renew has the query's columns and evidence evaluated by the new pack's expressions,
+// so that they share its places; what has no like there goes on with its own. A plan that
+// gathers anything else now has no like.
+func (q *queryState) renew(h *likes) {
+	for _, set := range q.columns {
+		for _, c := range set.list {
+			switch {
+			case c == nil:
+			case c.rule != nil && h.rules[c.key.values] != nil:
+				c.rule = h.rules[c.key.values]
+			case c.input != nil && h.loads[c.key.values] != nil:
+				c.input = h.loads[c.key.values]
+			}
+		}
+	}
+	for _, r := range q.rings {
+		if p := h.plans[r.plan.hash]; p != nil && slices.Equal(p.hashes, r.plan.hashes) {
+			r.plan = p
+		}
+	}
 }
 
 // relabel gives alerts whose labels changed their new ones.

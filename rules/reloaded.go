@@ -108,9 +108,7 @@ func (r *reload) hear(q *queryState) {
 
 // evidence looks for figures that say that stores were loaded.
 func (r *reload) evidence(b *event.Batch, first bool) (why, word string) {
-	total := func(id event.MetricID) float64 {
-		return sumOperators(b, func(o *event.Operator) float64 { return o.Values[id] })
-	}
+	total := func(id event.MetricID) float64 { return sumOf(b, id) }
 	fetched, replayed := total(event.RocksDBNumLoadedFromDfs), total(event.RocksDBNumReplayChangelogFiles)
 	hits, misses := total(event.LoadedMapCacheHitCount), total(event.LoadedMapCacheMissCount)
 	switch {

@@ -34,14 +34,18 @@ type expression struct {
 	// key is the text and the texts of the signals in it: equal keys, equal values.
 	key string
 	// slot is its place, from 1, among the different expressions of its pack; 0 is none.
-	slot int
-	eval Signal
+	slot   int
+	places *places // that the slot is one of
+	eval   Signal
 	// figure is set where it is one figure of the vector that is looked at; id says which.
 	figure bool
 	id     event.MetricID
 	// times lists the operator's time figures in it: where one cannot be true, the
 	// value is not used.
 	times []event.MetricID
+	// wide is true where an operator's expression looks at nothing of the operator: it
+	// has one value for the whole batch.
+	wide bool
 	// duration is true where the value comes from the duration of a trigger or of
 	// its phases, which a real-time trigger makes meaningless.
 	duration bool
