@@ -149,10 +149,10 @@ SEEDS ?= 10
 proof:
 	STATEGAUGE_SEEDS=$(SEEDS) $(GO) test ./simulator/proof -count=1 -timeout 2h
 
-## kills: a daemon with a history killed KILLS times in mid-stream, beside one that lives, and 300 queries handed over; 50 kills take two minutes
+## kills: a daemon with a history killed KILLS times in mid-stream and within flushes, compactions and rebalances, beside one that lives, and 300 queries handed over; 50 kills take four minutes
 KILLS ?= 50
 kills:
-	STATEGAUGE_KILLS=$(KILLS) $(GO) test ./internal/app -count=1 -timeout 15m -run "TestKillsShow|TestDaemonsShareATopic" -v
+	STATEGAUGE_KILLS=$(KILLS) $(GO) test ./internal/app -count=1 -timeout 15m -run "TestKillsShow|TestDaemonsShareATopic|TestDaemonsKilledWithin|TestAPowerCutWithin" -v
 
 ## fidelity: the simulator beside the captured runs of Spark, docs/fidelity.md
 fidelity:

@@ -51,6 +51,13 @@ func daemon(config, ruleFile string) error {
 	if ruleFile != "" {
 		o.RuleFiles = []string{ruleFile}
 	}
+	end, err := doomed()
+	if err != nil {
+		return err
+	}
+	if end != nil {
+		end.attach(&o)
+	}
 	a, err := New(o)
 	if err != nil {
 		return err
@@ -58,6 +65,9 @@ func daemon(config, ruleFile string) error {
 	fmt.Println(a.Addr())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if end != nil {
+		context.AfterFunc(ctx, end.stop)
+	}
 	return a.Run(ctx, nil)
 }
 

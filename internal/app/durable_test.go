@@ -196,21 +196,78 @@ func (d *durable) launch(config, storage string) *victim {
 // awaitBatch waits until a daemon has heard the n-th event of every partition.
 func (d *durable) awaitBatch(c *victim, n int) {
 	d.t.Helper()
-	await(d.t, fmt.Sprintf("batch %d of every partition", n-1), func() error {
-		queries, err := c.queries()
-		if err != nil {
-			return err
+	await(d.t, fmt.Sprintf("batch %d of every partition", n-1), func() error { return reached(c, n) })
+}
+
+// reached tells why a daemon has not heard the n-th event of every partition yet.
+func reached(c *victim, n int) error {
+	queries, err := c.queries()
+	if err != nil {
+		return err
+	}
+	if len(queries) != killPartitions {
+		return fmt.Errorf("%d queries", len(queries))
+	}
+	for _, q := range queries {
+		if q.LastBatch == nil || *q.LastBatch < int64(n-1) {
+			return fmt.Errorf("%s is not there yet", q.Name)
 		}
-		if len(queries) != killPartitions {
-			return fmt.Errorf("%d queries", len(queries))
-		}
-		for _, q := range queries {
-			if q.LastBatch == nil || *q.LastBatch < int64(n-1) {
-				return fmt.Errorf("%s is not there yet", q.Name)
+	}
+	return nil
+}
+
+// mortals are daemons that follow one another on one disk: killed from outside, or by
+// themselves within an instant that seldom comes.
+type mortals struct {
+	*durable
+	config, storage string
+	deaths          *deaths
+	live            *victim
+}
+
+// timely are the instants that these daemons die in.
+var timely = []instant{inFlush, inCompaction, inEdit, inRemoval, inRebalance}
+
+// launch starts the next daemon. A doomed one dies by itself, of what was the cause
+// least often; that can be at its start.
+func (m *mortals) launch(random *rand.Rand, doomed bool) {
+	m.t.Helper()
+	env := []string{asDaemon + "=" + m.config, daemonRules + "=" + m.rules, daemonStorage + "=" + m.storage}
+	if doomed {
+		env = append(env, m.deaths.at(rarest(m.deaths.came, timely), 1+random.IntN(3)))
+	}
+	var err error
+	if m.live, err = startVictim(m.t, env...); err == nil {
+		return
+	}
+	_ = m.live.end()
+	if !m.deaths.note() {
+		m.t.Fatalf("the daemon did not start: %v", err)
+	}
+	m.launch(random, false)
+}
+
+// awaitBatch waits until the daemon that lives has heard the n-th event of every
+// partition. One that has died by itself is followed by another.
+func (m *mortals) awaitBatch(random *rand.Rand, n int) {
+	m.t.Helper()
+	await(m.t, fmt.Sprintf("batch %d of every partition", n-1), func() error {
+		err := reached(m.live, n)
+		if err != nil && m.live.gone() == nil {
+			if !m.deaths.note() {
+				m.t.Fatalf("the daemon ended: %v", m.live.end())
 			}
+			m.launch(random, false)
 		}
-		return nil
+		return err
 	})
+}
+
+// kill ends the daemon that lives from outside.
+func (m *mortals) kill() {
+	m.live.kill()
+	_ = m.live.end()
+	m.deaths.note() // or it was just dying by itself
 }
 
 // shows is what must be equal whatever happened to the daemon: the counters and
@@ -246,37 +303,36 @@ func (d *durable) get(c *victim, path string) string {
 // several bursts, so that no daemon can sleep through one.
 const burst = 25
 
-// TestKillsShowInNoCounterWindowAlertOrPage kills a daemon with SIGKILL at random
-// points of a stream, time and again, and holds what the last one says against one
-// that lives through the whole of it.
+// TestKillsShowInNoCounterWindowAlertOrPage kills a daemon with SIGKILL at random points
+// of a stream, time and again, and within flushes, compactions and rebalances; and holds
+// what the last one says against one that lives through the whole of it.
 func TestKillsShowInNoCounterWindowAlertOrPage(t *testing.T) {
 	kills, events := killsWanted(t)
 	d := newDurable(t, events)
 	killedAM, calmAM := newLedger(t), newLedger(t)
-	config, storage := d.config("killed", killedAM), t.TempDir()
+	m := &mortals{durable: d, config: d.config("killed", killedAM), storage: t.TempDir(), deaths: newDeaths(t)}
 	calm := d.launch(d.config("calm", calmAM), t.TempDir())
 	random := rand.New(rand.NewPCG(5, uint64(kills)))
 	streams := d.streams()
 	sent, killed := 0, 0
-	live := d.launch(config, storage)
+	m.launch(random, false)
 	for sent < d.events {
 		n := min(burst, d.events-sent)
 		d.send(streams, n)
 		sent += n
 		if killed < kills && sent > (killed+1)*d.events/(kills+1) {
 			if random.IntN(2) == 0 { // else at once, with the events on their way
-				d.awaitBatch(live, sent-n+random.IntN(n))
+				m.awaitBatch(random, sent-n+random.IntN(n))
 			}
-			live.kill()
-			_ = live.end()
+			m.kill()
 			killed++
-			live = d.launch(config, storage)
+			m.launch(random, true)
 		}
 		d.awaitBatch(calm, sent)
-		d.awaitBatch(live, sent)
+		m.awaitBatch(random, sent)
 	}
 	await(t, "both to say the same", func() error {
-		if diff := difference(d.shows(live), d.shows(calm)); diff != "" {
+		if diff := difference(d.shows(m.live), d.shows(calm)); diff != "" {
 			return fmt.Errorf("after %d kills in %d events:\n%s", killed, d.events*killPartitions, diff)
 		}
 		return nil
@@ -287,11 +343,26 @@ func TestKillsShowInNoCounterWindowAlertOrPage(t *testing.T) {
 		}
 		return nil
 	})
-	t.Logf("%d kills in %d events of %d partitions; pages:\n%s", killed, d.events*killPartitions, killPartitions, killedAM.book())
-	for _, c := range []*victim{live, calm} {
+	t.Logf("%d kills in %d events of %d partitions, and within instants: %v; pages:\n%s", killed, d.events*killPartitions, killPartitions, m.deaths.came, killedAM.book())
+	m.deaths.verdict(killed)
+	for _, c := range []*victim{m.live, calm} {
 		c.signal(syscall.SIGTERM)
 		if err := c.end(); err != nil {
 			t.Errorf("the daemon ended with %v", err)
+		}
+	}
+}
+
+// verdict demands that the daemons died in every instant, where there were many: a
+// compaction comes once in several starts.
+func (d *deaths) verdict(kills int) {
+	d.t.Helper()
+	if len(d.came) == 0 {
+		d.t.Error("no daemon died within any instant")
+	}
+	for _, when := range timely {
+		if kills >= 25 && d.came[when] == 0 {
+			d.t.Errorf("no daemon died while %s", when)
 		}
 	}
 }

@@ -359,6 +359,16 @@ func (k *killRig) launch(from offsets) *victim {
 // to do. It ends with the test.
 func launchVictim(t *testing.T, env ...string) *victim {
 	t.Helper()
+	c, err := startVictim(t, env...)
+	if err != nil {
+		t.Fatalf("the daemon did not start: %v", err)
+	}
+	return c
+}
+
+// startVictim is launchVictim for a daemon that may die before it says where it listens.
+func startVictim(t *testing.T, env ...string) (*victim, error) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), env...), t.Output()
 	out, err := cmd.StdoutPipe()
@@ -378,10 +388,7 @@ func launchVictim(t *testing.T, env ...string) *victim {
 		c.kill()
 		_ = c.end()
 	})
-	if err != nil {
-		t.Fatalf("the daemon did not start: %v", err)
-	}
-	return c
+	return c, err
 }
 
 func (c *victim) signal(s os.Signal) { _ = c.cmd.Process.Signal(s) }
