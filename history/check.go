@@ -167,8 +167,10 @@ func (v *surveyor) query(key, value []byte) error {
 		v.queries = map[uint32]bool{}
 	}
 	v.queries[n] = true
-	v.r.Queries++
-	_, _, err = parseQuery(value)
+	_, lineage, err := parseQuery(value)
+	if lineage != "" {
+		v.r.Queries++
+	}
 	return err
 }
 

@@ -105,7 +105,7 @@ func setDefault[T ~int64](v *T, standard T) {
 // Record is one batch, or another event of a query, as opaque bytes.
 type Record struct {
 	Query   event.QueryID
-	Lineage string // query name, or the id where the query has none
+	Lineage string // query name, or the id where the query has none; empty where Query is a sender
 	AtMs    int64  // trigger or event time, Unix milliseconds
 	Body    []byte // in a callback: valid until it returns
 }
@@ -140,12 +140,12 @@ type Step struct {
 	Words   []Word
 }
 
-// QueryInfo describes a query that records are kept of.
+// QueryInfo describes a query, or a sender, that records are kept of.
 type QueryInfo struct {
 	ID              event.QueryID
-	Lineage         string
-	FirstMs, LastMs int64 // times of the oldest and the newest record
-	Records         int64 // approximately
+	Lineage         string // empty for a sender
+	FirstMs, LastMs int64  // times of the oldest and the newest record
+	Records         int64  // approximately
 }
 
 // Hour is the summary of a signal over one hour, as opaque bytes.

@@ -146,7 +146,8 @@ func (s *Store) readNames(names map[uint32]queryName, fromMs, toMs int64, fn fun
 }
 
 // Queries returns every query that has records, in order of lineage and id. A
-// query that has changed its name is there once for each.
+// query that has changed its name is there once for each. Senders that have records
+// come first.
 func (s *Store) Queries() ([]QueryInfo, error) {
 	var out []QueryInfo
 	counts, err := s.counts()

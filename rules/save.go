@@ -31,6 +31,9 @@ func (e *Engine) Queries(dst []event.QueryID) []event.QueryID {
 	return dst
 }
 
+// Knows reports whether the engine keeps anything of a query.
+func (e *Engine) Knows(id event.QueryID) bool { return e.queries[id] != nil }
+
 // SaveQuery appends everything that judging one query depends on to dst: its windows and
 // baselines, the life of its alerts, what is known of it and what happened to it. It
 // appends nothing for a query that is not known. What belongs to no single query, Save

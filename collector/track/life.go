@@ -111,9 +111,16 @@ func (t *Tracker) heartbeat(e *event.Event, nowMs int64, out []event.Update) []e
 	return append(out, blank(e, event.OutcomeHeartbeat))
 }
 
+// Follows reports whether what a heartbeat says of a query is about the run that the
+// Tracker has for the present one. Nothing else of it counts.
+func (t *Tracker) Follows(a *event.ActiveQuery) bool {
+	q := t.byID[a.ID]
+	return q != nil && (a.Run == "" || a.Run == q.cur.id)
+}
+
 func (t *Tracker) active(a *event.ActiveQuery, nowMs int64, out []event.Update) []event.Update {
 	q := t.byID[a.ID]
-	if q == nil || a.Run != "" && a.Run != q.cur.id {
+	if !t.Follows(a) {
 		return out
 	}
 	q.heartbeatMs, q.triggerActive = nowMs, a.TriggerActive

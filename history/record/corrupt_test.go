@@ -14,56 +14,61 @@ import (
 	"github.com/stategauge/stategauge/event"
 )
 
-// goldenRecords are the records of this version and the dictionary that they need.
-func goldenRecords(t testing.TB) ([]goldenRecord, *Dictionary) {
-	g := readGolden(t, goldenFile(Version))
-	d := NewDictionary(0)
-	if err := d.Load(g.words); err != nil {
-		t.Fatal(err)
+// goldenRecords calls f with the records of each form and the dictionary that they need.
+func goldenRecords(t testing.TB, f func(records []goldenRecord, d *Dictionary)) {
+	for _, form := range goldenForms {
+		g := readGolden(t, goldenFile(form.version))
+		d := NewDictionary(0)
+		if err := d.Load(g.words); err != nil {
+			t.Fatal(err)
+		}
+		f(g.records, d)
 	}
-	return g.records, d
 }
 
 func TestARecordThatIsCutIsAnError(t *testing.T) {
-	records, d := goldenRecords(t)
 	var x Decoder
-	for _, r := range records {
-		for n := range r.bytes {
-			if _, err := x.Decode(r.bytes[:n], d); err == nil {
-				t.Errorf("%s: %d of %d bytes were taken for a record", r.name, n, len(r.bytes))
+	goldenRecords(t, func(records []goldenRecord, d *Dictionary) {
+		for _, r := range records {
+			for n := range r.bytes {
+				if _, err := x.Decode(r.bytes[:n], d); err == nil {
+					t.Errorf("%s: %d of %d bytes were taken for a record", r.name, n, len(r.bytes))
+				}
+			}
+			if _, err := x.Decode(r.bytes, d); err != nil {
+				t.Errorf("%s: the whole record after cut ones: %v", r.name, err)
 			}
 		}
-		if _, err := x.Decode(r.bytes, d); err != nil {
-			t.Errorf("%s: the whole record after cut ones: %v", r.name, err)
-		}
-	}
+	})
 }
 
 func TestBytesAfterARecordAreAnError(t *testing.T) {
-	records, d := goldenRecords(t)
-	for _, r := range records {
-		err := Decode(append(r.bytes, 0), d, &event.Update{})
-		if err == nil || !strings.Contains(err.Error(), "1 bytes too many") {
-			t.Errorf("%s: error %v", r.name, err)
+	goldenRecords(t, func(records []goldenRecord, d *Dictionary) {
+		for _, r := range records {
+			err := Decode(append(r.bytes, 0), d, &event.Update{})
+			if err == nil || !strings.Contains(err.Error(), "1 bytes too many") {
+				t.Errorf("%s: error %v", r.name, err)
+			}
 		}
-	}
+	})
 }
 
 func TestFlippedBitsNeverPanic(t *testing.T) {
-	records, d := goldenRecords(t)
 	var x Decoder
 	refused := 0
-	for _, r := range records {
-		for i := range r.bytes {
-			for bit := range 8 {
-				b := append([]byte(nil), r.bytes...)
-				b[i] ^= 1 << bit
-				if _, err := x.Decode(b, d); err != nil {
-					refused++
+	goldenRecords(t, func(records []goldenRecord, d *Dictionary) {
+		for _, r := range records {
+			for i := range r.bytes {
+				for bit := range 8 {
+					b := append([]byte(nil), r.bytes...)
+					b[i] ^= 1 << bit
+					if _, err := x.Decode(b, d); err != nil {
+						refused++
+					}
 				}
 			}
 		}
-	}
+	})
 	if refused == 0 {
 		t.Error("no flipped bit was noticed")
 	}
@@ -221,10 +226,15 @@ func TestPercentilesOfANewerCatalogArePassedOver(t *testing.T) {
 // FuzzDecode feeds any bytes: no panic, and what passes for a record can be
 // written and read again.
 func FuzzDecode(f *testing.F) {
-	records, d := goldenRecords(f)
-	for _, r := range records {
-		f.Add(r.bytes)
-	}
+	d := NewDictionary(0)
+	goldenRecords(f, func(records []goldenRecord, of *Dictionary) {
+		for _, r := range records {
+			f.Add(r.bytes)
+		}
+		if of.Len() > d.Len() {
+			d = of
+		}
+	})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var x, y Decoder
 		u, err := x.Decode(b, d)

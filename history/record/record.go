@@ -27,8 +27,9 @@ import (
 	"github.com/stategauge/stategauge/event"
 )
 
-// Version is the first byte of a record. It rises whenever the bytes of the same
-// update change; records of earlier versions stay readable.
+// Version is the first byte of a record of Append. It rises whenever the bytes of the
+// same update change, to a number that no form has had; records of earlier versions
+// stay readable. Heartbeats have a form and a version of their own.
 const Version = 1
 
 // MaxBytes bounds a record that Decode looks at, far above what events can fill.
@@ -79,11 +80,15 @@ func (x *Decoder) decode(b []byte, d *Dictionary, u *event.Update) error {
 		return errors.New("decode record: it is empty")
 	case len(b) > MaxBytes:
 		return fmt.Errorf("decode record: %d bytes, at most %d", len(b), MaxBytes)
-	case b[0] != Version:
-		return fmt.Errorf("decode record: version %d, this program reads %d", b[0], Version)
+	case b[0] != Version && b[0] != heartbeatVersion:
+		return fmt.Errorf("decode record: version %d, this program reads %d and %d", b[0], Version, heartbeatVersion)
 	}
 	c := codec{buf: b[1:], d: d}
-	c.update(u, &x.spare)
+	if b[0] == heartbeatVersion {
+		c.heartbeat(u, &x.spare)
+	} else {
+		c.update(u, &x.spare)
+	}
 	if c.err == nil && len(c.buf) > 0 {
 		c.err = fmt.Errorf("%d bytes too many", len(c.buf))
 	}

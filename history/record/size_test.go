@@ -72,6 +72,17 @@ func TestABatchOfThreeOperatorsTakesFewBytes(t *testing.T) {
 	}
 }
 
+// A heartbeat comes every half minute of every driver, so it may take a fraction of a
+// batch.
+func TestAHeartbeatTakesFewBytes(t *testing.T) {
+	d := NewDictionary(0)
+	_, updates := goldenHeartbeats()
+	AppendStored(nil, Live, updates[0], d) // the words are known
+	if n := len(AppendStored(nil, Live, updates[0], d)); n > 40 {
+		t.Errorf("a heartbeat of one query takes %d bytes, want at most 40", n)
+	}
+}
+
 // What running Spark said of one operator, of any version.
 func TestACapturedBatchTakesFewBytes(t *testing.T) {
 	for name, updates := range map[string][]*event.Update{

@@ -19,9 +19,14 @@ const (
 	Reread How = 1
 )
 
-// AppendStored appends the record of u as the history keeps it. See Append.
+// AppendStored appends the record of u as the history keeps it. See Append, and
+// AppendHeartbeat for what is kept of a heartbeat.
 func AppendStored(dst []byte, how How, u *event.Update, d *Dictionary) []byte {
-	return Append(append(dst, byte(how)), u, d)
+	dst = append(dst, byte(how))
+	if u.Outcome == event.OutcomeHeartbeat && u.Event != nil && u.Event.Envelope != nil {
+		return AppendHeartbeat(dst, u, d)
+	}
+	return Append(dst, u, d)
 }
 
 // DecodeStored reads what AppendStored wrote. See Decode for how long the update is

@@ -135,7 +135,7 @@ func (a *App) buildShards(conf *Config) {
 	a.shards = &shards{}
 	for i := range a.opts.Shards {
 		a.shards.all = append(a.shards.all, &shard{
-			index: i, changed: map[event.QueryID]bool{}, homes: map[event.QueryID]place{},
+			index: i, changed: map[event.QueryID]bool{}, homes: map[event.QueryID]place{}, beats: newBeats(),
 			jobs:    make(chan job, conf.Intake.QueueEvents),
 			tracker: track.New(a.trackerConfig(conf), a.seen),
 		})

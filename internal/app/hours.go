@@ -90,6 +90,9 @@ func (j *journal) touchHours(p *piece, nowMs int64) {
 	last := hourOf{StartMs: event.Absent}
 	for i := range p.records {
 		r := &p.records[i]
+		if ofSender(r) {
+			continue
+		}
 		if at := (hourOf{r.Query, r.Lineage, rollup.Start(r.AtMs)}); at != last {
 			j.hours.touch(at, nowMs)
 			last = at

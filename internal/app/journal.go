@@ -339,13 +339,17 @@ func markOf(step *collector.Step) history.Offset {
 }
 
 // note adds what the log keeps of updates to a shard's piece.
-func (j *journal) note(p *piece, from int, replayed bool) {
+func (j *journal) note(s *shard, p *piece, from int, replayed bool) {
 	how := record.Live
 	if replayed {
 		how = record.Reread
 	}
 	for i := from; i < len(p.updates); i++ {
 		u := &p.updates[i]
+		if u.Outcome == event.OutcomeHeartbeat {
+			j.noteHeartbeat(s, p, how, u)
+			continue
+		}
 		if !logged(u) {
 			continue
 		}
@@ -369,14 +373,10 @@ func (p *piece) seal() {
 	}
 }
 
-// logged reports whether a restart has to know of an update. Heartbeats come again
-// in seconds, and what was refused or names no query changed nothing.
+// logged reports whether a restart has to know of an update of a query. What was
+// refused or names no query changed nothing.
 func logged(u *event.Update) bool {
-	switch u.Outcome {
-	case event.OutcomeHeartbeat, event.OutcomeUnjudgeable, event.OutcomeRefused:
-		return false
-	}
-	return true
+	return u.Outcome != event.OutcomeUnjudgeable && u.Outcome != event.OutcomeRefused
 }
 
 // lineageOf is what keeps a query together across checkpoints: its name.

@@ -35,6 +35,9 @@ type judge struct {
 	// unsaved is the first step since a query's rule state was saved last.
 	unsaved map[event.QueryID]uint64
 	told    bool // something was delivered since that was saved last
+	// moved are the queries whose alerts time has moved since they were saved, which no
+	// log tells; the empty one stands for rules of many queries.
+	moved map[event.QueryID]bool
 }
 
 // stamp says where an update comes from: its shard, the number of its step where a
@@ -59,7 +62,7 @@ func newJudge(a *App, pack *rules.Pack, o rules.Options, limit int) *judge {
 	j := &judge{
 		app: a, engine: rules.New(pack, o), limit: limit,
 		wake: make(chan struct{}, 1), asks: make(chan func()), done: make(chan struct{}),
-		reached: make([]uint64, a.opts.Shards), unsaved: map[event.QueryID]uint64{},
+		reached: make([]uint64, a.opts.Shards), unsaved: map[event.QueryID]uint64{}, moved: map[event.QueryID]bool{},
 	}
 	j.pool.New = func() any { return new(entry) }
 	j.idle.Store(pack.Len() == 0)
@@ -193,9 +196,26 @@ func (j *judge) take(e *entry) {
 		if e.update.Moved {
 			j.app.letAlertsGo(e.event.Query.ID)
 		}
-		j.owe(e.event.Query.ID, e.stamp.seq)
+		j.oweAll(&e.event, e.stamp.seq)
 	}
 	j.reached[e.stamp.shard] = max(j.reached[e.stamp.shard], e.stamp.seq)
+}
+
+// oweAll notes what an event has changed: its query's rule state, or that of the queries
+// that a heartbeat names.
+func (j *judge) oweAll(e *event.Event, seq uint64) {
+	if e.Kind != event.KindHeartbeat {
+		j.owe(e.Query.ID, seq)
+		return
+	}
+	if e.Envelope == nil {
+		return
+	}
+	for i := range e.Envelope.Active {
+		if id := e.Envelope.Active[i].ID; j.engine.Knows(id) {
+			j.owe(id, seq)
+		}
+	}
 }
 
 // owe notes that a query's rule state has changed since it was saved.
@@ -213,6 +233,11 @@ func (j *judge) owe(id event.QueryID, seq uint64) {
 func (j *judge) tick() {
 	j.verdicts = j.engine.Tick(j.app.opts.Now().UnixMilli(), j.verdicts[:0])
 	j.act(j.verdicts)
+	for i := range j.verdicts {
+		if v := &j.verdicts[i]; v.Alert != nil && j.app.journal != nil {
+			j.moved[v.Query.ID] = true
+		}
+	}
 	j.alerts = j.engine.Alerts(j.alerts[:0])
 	j.app.deliverAll(j.alerts)
 	j.app.showTrends(j.alerts)

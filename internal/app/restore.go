@@ -223,8 +223,12 @@ func (r *restorer) replay(seq uint64, rec history.Record) error {
 	if err != nil {
 		return fmt.Errorf("step %d: %w", seq, err)
 	}
-	id := rec.Query
 	r.updates++
+	if u.Outcome == event.OutcomeHeartbeat {
+		r.beat(seq, u, replayed)
+		return nil
+	}
+	id := rec.Query
 	r.journal.hours.touch(hourOf{id, rec.Lineage, rollup.Start(rec.AtMs)}, r.app.opts.Now().UnixMilli())
 	r.retrack(seq, id, u)
 	if seq > r.counters[id] {

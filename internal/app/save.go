@@ -161,9 +161,34 @@ func (j *journal) save() {
 }
 
 // noteNotices saves what was told to Alertmanagers, where that has changed: a page
-// that went out a moment before a crash is no news after it.
+// that went out a moment before a crash is no news after it. An alert that time has
+// raised or ended is saved with it.
 func (j *journal) noteNotices() {
-	j.app.judge.ask(func() { j.later(j.app.judge.notices()...) })
+	j.app.judge.ask(func() {
+		j.later(j.app.judge.moves()...)
+		j.later(j.app.judge.notices()...)
+	})
+}
+
+// moves is the rules' state of the queries whose alerts time has moved. It runs on the
+// judging goroutine.
+func (j *judge) moves() []carried {
+	var out []carried
+	for id := range j.moved {
+		if id == "" {
+			out = append(out, carry(stateEngine, "-", slices.Max(j.reached), j.engine.Save(nil)))
+			continue
+		}
+		out = append(out, j.saveQuery(id))
+	}
+	clear(j.moved)
+	return out
+}
+
+// saveQuery is the rules' state of a query as of now.
+func (j *judge) saveQuery(id event.QueryID) carried {
+	delete(j.unsaved, id)
+	return carry(stateRules, string(id), j.reached[j.app.shards.of(id)], j.engine.SaveQuery(id, nil))
 }
 
 // notices is what was told, nil where it is saved already. It runs on the judging
@@ -195,8 +220,7 @@ func (j *judge) save(all bool) []carried {
 	}
 	out := make([]carried, 0, len(ids)+1)
 	for _, id := range ids {
-		out = append(out, carry(stateRules, string(id), j.reached[j.app.shards.of(id)], j.engine.SaveQuery(id, nil)))
-		delete(j.unsaved, id)
+		out = append(out, j.saveQuery(id))
 	}
 	return append(out, carry(stateEngine, "-", slices.Max(j.reached), j.engine.Save(nil)))
 }
@@ -222,6 +246,7 @@ func (j *journal) finish() error {
 		j.app.judge.reached[i] = j.next
 	}
 	j.later(j.app.judge.save(true)...)
+	j.later(j.app.judge.moves()...)
 	j.later(j.app.judge.notices()...)
 	j.later(j.hours.save(j.next))
 	step := &history.Step{Seq: j.next}

@@ -22,6 +22,7 @@ type shard struct {
 	updates []event.Update
 	homes   map[event.QueryID]place // the partitions that queries came from last
 	changed map[event.QueryID]bool  // since their counters were saved, where a journal is kept
+	beats   beats
 }
 
 // job is work for a shard's goroutine: its piece of one step, or, where do is set,
@@ -84,10 +85,10 @@ func (a *App) trackPiece(s *shard, st *split, p *piece) {
 		a.applyParts(s, st, p)
 	case stepTick:
 		p.updates = s.tracker.Tick(a.opts.Now().UnixMilli(), p.updates)
-		a.journal.note(p, 0, false)
+		a.journal.note(s, p, 0, false)
 	case stepRelease:
 		p.updates = a.release(s, st.lost, p.updates)
-		a.journal.note(p, 0, false)
+		a.journal.note(s, p, 0, false)
 	case stepSave:
 		p.states = append(p.states, a.journal.shardStates(s)...)
 	}
@@ -113,7 +114,7 @@ func (a *App) applyParts(s *shard, st *split, p *piece) {
 			part.item.Outcome = outcomeOf(part.item.Event, p.updates[from:])
 		}
 		if a.journal != nil {
-			a.journal.note(p, from, st.replayed)
+			a.journal.note(s, p, from, st.replayed)
 		}
 	}
 }
@@ -132,6 +133,7 @@ func (s *shard) vacate(updates []event.Update) {
 	for i := range updates {
 		if updates[i].State == event.StateRetired {
 			delete(s.homes, updates[i].Event.Query.ID)
+			s.beats.forget(updates[i].Event.Query.ID)
 		}
 	}
 }

@@ -76,9 +76,6 @@ func (k *keeper) keep(updates []event.Update, nowMs int64) {
 	for i := range updates {
 		u := &updates[i]
 		u.Origin = event.Origin{Source: "http", ReceivedMs: nowMs}
-		if u.Outcome == event.OutcomeHeartbeat {
-			continue
-		}
 		k.put(u, ownMs(u.Event))
 	}
 	if len(k.step.Records) >= 500 {
@@ -92,6 +89,9 @@ func (k *keeper) put(u *event.Update, atMs int64) {
 	lineage := q.Name
 	if lineage == "" {
 		lineage = string(q.ID)
+	}
+	if u.Outcome == event.OutcomeHeartbeat {
+		q.ID = event.QueryID(u.Event.Envelope.Sender)
 	}
 	if atMs <= 0 {
 		atMs = u.Origin.ReceivedMs

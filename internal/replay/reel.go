@@ -17,7 +17,7 @@ const maxChunk = 64 << 10
 // errEnough ends a reading that goes on later.
 var errEnough = errors.New("enough for now")
 
-// reel hands out the stored events of one query in the order of their receipt. The
+// reel hands out the stored events of one query, or heartbeats of one sender, in the order of their receipt. The
 // store has them in the order of their own times, so that an event which came late
 // stands before others that came earlier: it waits until the others have passed, or
 // until too many wait.
@@ -130,7 +130,7 @@ func sent(u *event.Update) bool { return u.Event != nil && u.Event.Kind != event
 
 func (l *reel) hold(h *held, u *event.Update) {
 	if e := u.Event.Envelope; e != nil {
-		// Heartbeats are not stored, so holes in the numbers are no losses.
+		// What names no query is not stored, so holes in the numbers are no losses.
 		e.Seq = event.Absent
 	}
 	h.update, h.order = u, l.count

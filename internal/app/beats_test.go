@@ -1,0 +1,186 @@
+package app
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/stategauge/stategauge/internal/replay"
+	"github.com/stategauge/stategauge/rules"
+)
+
+// driverRig is a driver whose listener sends everything in envelopes, and heartbeats.
+type driverRig struct {
+	sender  string
+	seq     int
+	queries []*stream
+	until   []int64 // from this batch on a query says nothing: it hangs, or is gone
+	gone    []bool
+}
+
+func (d *driverRig) wrap(at time.Time, kind string, body []byte) heard {
+	d.seq++
+	return heard{at.UnixMilli(), fmt.Appendf(nil, `{"v":1,"sender":%q,"seq":%d,"dropped":0,"at":%q,"app":{"id":"app-1","name":"shop","sparkVersion":"4.1.0"},"type":%q,"event":%s}`,
+		d.sender, d.seq, at.Format(sparkTime), kind, body)}
+}
+
+// minute plays the n-th minute: a batch of each query that works, and a heartbeat
+// before and after.
+func (d *driverRig) minute(n int64) (out []heard) {
+	for i, s := range d.queries {
+		if n < d.until[i] {
+			at := s.at().Add(3241 * time.Millisecond)
+			out = append(out, d.wrap(at, "progress", bytes.TrimSpace(s.next())))
+		}
+	}
+	for _, second := range []time.Duration{14, 44} {
+		at := d.queries[0].start.Add(time.Duration(n)*time.Minute + second*time.Second)
+		var active []string
+		for i, s := range d.queries {
+			if n >= d.until[i] && d.gone[i] {
+				continue
+			}
+			active = append(active, fmt.Sprintf(`{"id":%q,"runId":%q,"triggerActive":%t}`, s.id, s.run, n >= d.until[i]))
+		}
+		out = append(out, d.wrap(at, "heartbeat", fmt.Appendf(nil, `{"active":[%s],"executors":{"count":4,"cores":16,"losses":0,"gcTimeMs":%d}}`, strings.Join(active, ","), 1000*n)))
+	}
+	return out
+}
+
+// hanging are the events of three drivers: one runs a query that hangs and one that
+// goes without a word, one a query that works, and one falls silent with its query.
+func hanging(minutes int64) (out []heard) {
+	var all []*stream
+	for i := range 4 {
+		s := newStream(i)
+		s.stepMs, s.operators, s.partitions = 60_000, 1, 2
+		all = append(all, s)
+	}
+	drivers := []*driverRig{
+		{sender: "1d7ff1a0-9c33-4c5b-8a2f-7e0a6f6b1c11", queries: all[:2], until: []int64{50, 60}, gone: []bool{false, true}},
+		{sender: "2d7ff1a0-9c33-4c5b-8a2f-7e0a6f6b1c11", queries: all[2:3], until: []int64{minutes}, gone: []bool{false}},
+		{sender: "3d7ff1a0-9c33-4c5b-8a2f-7e0a6f6b1c11", queries: all[3:], until: []int64{minutes}, gone: []bool{false}},
+	}
+	for n := range minutes {
+		for i, d := range drivers {
+			if i < 2 || n < 70 {
+				out = append(out, d.minute(n)...)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b heard) int { return int(a.atMs - b.atMs) })
+	return out
+}
+
+// pass lets time pass up to a moment as a running daemon does: the trackers are asked
+// every five seconds from a moment on, the rules every fifteen.
+func (m *mortal) pass(fromMs, toMs int64) {
+	m.t.Helper()
+	const second = 1000
+	for at := m.now.Load() - (m.now.Load()-fromMs)%(5*second) + 5*second; at < toMs; at += 5 * second {
+		m.now.Store(at)
+		m.app.journal.sendSafely(m.app.newSplit(stepTick))
+		if (at-fromMs)%(15*second) == 0 {
+			m.app.judge.ask(func() { m.app.judge.drain(); m.app.judge.tick() })
+			m.app.journal.noteNotices()
+			m.app.journal.sendSafely(m.app.newSplit(stepTick))
+		}
+	}
+}
+
+// TestABacktestOfAHistorySaysWhatTheDaemonSaidOfSilence: a trigger that hangs, a query
+// that heartbeats no longer name and a driver that is gone are told by heartbeats, and a
+// backtest of what the daemon kept finds each at the time at which the daemon did.
+func TestABacktestOfAHistorySaysWhatTheDaemonSaidOfSilence(t *testing.T) {
+	events := hanging(90)
+	var now atomic.Int64
+	now.Store(events[0].atMs)
+	var said []string
+	o := testOptions(t)
+	o.Now = func() time.Time { return time.UnixMilli(now.Load()) }
+	o.TrackEvery, o.JudgeEvery, o.Shards = time.Hour, time.Hour, 3
+	o.StoragePath = t.TempDir()
+	o.OnAlert = func(v *rules.Verdict) {
+		if v.Alert.State == rules.Firing {
+			said = append(said, fmt.Sprintf("%s of %s at %s: %s", v.Rule, v.Query.Name, clockTime(v.Alert.FiringAtMs), v.Alert.Annotations.Get("summary")))
+		}
+	}
+	a := start(t, o)
+	m := &mortal{t: t, now: &now, app: a}
+	for _, e := range events {
+		m.pass(events[0].atMs, e.atMs)
+		m.hear(e)
+	}
+	pack, err := LoadRules(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := replay.Backtest(t.Context(), replay.BacktestOptions{Inputs: replay.Inputs{Paths: []string{replay.HistoryPrefix + o.StoragePath}}, Rules: pack, All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, e := range b.Episodes {
+		if e.Firing != nil {
+			found = append(found, fmt.Sprintf("%s of %s at %s: %s", e.Alert, e.Query(), clockTime(e.FiringMs), e.Annotations["summary"]))
+		}
+	}
+	slices.Sort(said)
+	slices.Sort(found)
+	if got, want := strings.Join(found, "\n"), strings.Join(said, "\n"); got != want {
+		t.Errorf("the backtest:\n%s\nthe daemon:\n%s", got, want)
+	}
+	for _, verdict := range []string{"hung batch", "gone", "dead driver"} {
+		if !strings.Contains(strings.Join(said, "\n"), verdict) {
+			t.Errorf("the daemon never said %q:\n%s", verdict, strings.Join(said, "\n"))
+		}
+	}
+}
+
+func clockTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.TimeOnly) }
+
+// TestAPowerCutShowsInNoVerdictOfSilence cuts the power of daemons that judge silence by
+// heartbeats.
+func TestAPowerCutShowsInNoVerdictOfSilence(t *testing.T) {
+	events := hanging(85)
+	var now atomic.Int64
+	now.Store(events[0].atMs)
+	calm := born(t, vfs.NewCrashableMem(), &now, 2)
+	for _, e := range events {
+		calm.pass(events[0].atMs, e.atMs)
+		calm.hear(e)
+	}
+	want := calm.shows()
+	calm.stop()
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 70))
+			now.Store(events[0].atMs)
+			m, cuts := born(t, vfs.NewCrashableMem(), &now, 2), 0
+			for _, e := range events {
+				m.pass(events[0].atMs, e.atMs)
+				m.hear(e)
+				switch random.IntN(60) {
+				case 0, 1:
+					m.app.journal.save()
+				case 2:
+					next := m.cut(random)
+					m.stop()
+					m = born(t, next, &now, 1+random.IntN(3))
+					cuts++
+				}
+			}
+			if d := difference(m.shows(), want); d != "" {
+				t.Errorf("after %d power cuts:\n%s", cuts, d)
+			}
+			m.stop()
+		})
+	}
+}
