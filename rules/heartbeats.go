@@ -21,6 +21,9 @@ const (
 // heard is when something was heard, by our clock; Absent before.
 type heard struct{ ms int64 }
 
+// hear never goes back: what is replayed after a restart was heard before.
+func (h *heard) hear(nowMs int64) { h.ms = max(h.ms, nowMs) }
+
 // heartbeats is what heartbeats say of one run of a query.
 type heartbeats struct {
 	ms     int64 // our clock at the newest one that names the run; Absent before
@@ -121,7 +124,8 @@ func (a *surroundings) prune(queries map[event.QueryID]*queryState, nowMs int64)
 func (e *Engine) hear(q *queryState, u *event.Update) {
 	q.story.hear(u, e.nowMs)
 	if isWord(u) {
-		e.around.all.ms, e.around.driverOf(q).ms = e.nowMs, e.nowMs
+		e.around.all.hear(e.nowMs)
+		e.around.driverOf(q).hear(e.nowMs)
 	}
 }
 
@@ -138,14 +142,14 @@ func (e *Engine) beat(env *event.Envelope) {
 			if p = e.around.senderOf(env.Sender, e.nowMs); p == nil {
 				return
 			}
-			e.around.all.ms = e.nowMs
+			e.around.all.hear(e.nowMs)
 		}
-		e.around.driverOf(q).ms = e.nowMs
+		e.around.driverOf(q).hear(e.nowMs)
 		q.story.named(a, p, e.nowMs)
 	}
 	if p = e.around.senders[env.Sender]; p != nil {
 		p.beat(e.nowMs)
-		e.around.all.ms = e.nowMs
+		e.around.all.hear(e.nowMs)
 	}
 }
 

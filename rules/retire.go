@@ -130,13 +130,7 @@ func (e *Engine) drop(q *queryState, reason string, atMs int64, out []Verdict) [
 
 // standstill takes a time in which nobody was listening out of all silences.
 func (e *Engine) standstill(fromMs, toMs int64) {
-	if toMs-fromMs < standstillTicks*e.opts.TickMs {
-		return
-	}
-	e.around.pause(fromMs, toMs)
-	for _, q := range e.queries {
-		q.story.pause(fromMs, toMs)
-	}
+	e.Paused(fromMs, toMs, func(event.QueryID) bool { return true }, true)
 }
 
 // prune keeps what is known of senders small.

@@ -27,6 +27,14 @@ func (t *Tracker) listened(nowMs int64) {
 	}
 }
 
+// Listened says that a process was at work at nowMs, before a restart and after the state
+// that was restored: silence up to there is silence. Unix milliseconds.
+func (t *Tracker) Listened(nowMs int64) { t.tickMs = max(t.tickMs, nowMs) }
+
+// Paused takes a time in which nobody listened out of every query's silence, as Tick
+// does: for restored state that is older than the pause.
+func (t *Tracker) Paused(fromMs, toMs int64) { t.stoodStill(t.order, fromMs, toMs) }
+
 // repeat changes a query's state as an update without an event of its own did.
 func (t *Tracker) repeat(u *event.Update, out []event.Update) []event.Update {
 	q, nowMs := t.byID[u.Event.Query.ID], u.Event.AtMs

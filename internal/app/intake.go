@@ -37,6 +37,7 @@ type split struct {
 	mark     history.Offset
 	replayed bool
 	lost     map[place]bool // of a release
+	paused   bool           // of a tick: a pause ends with it
 }
 
 // stepKind is what shards do with a step.

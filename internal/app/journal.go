@@ -36,7 +36,8 @@ type journal struct {
 	carry    sync.Mutex // guards what the next commit carries
 	pending  map[stateName]carried
 
-	hours hours
+	hours     hours
+	listening listening // the first shard's
 
 	// stale are the names of shards' states of another number of shards. The first
 	// save replaces them.

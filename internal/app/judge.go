@@ -52,6 +52,7 @@ type stamp struct {
 // an event only says how far its shard has come.
 type entry struct {
 	stamp    stamp
+	stored   bool // read from the log of before a restart
 	update   event.Update
 	event    event.Event
 	batch    event.Batch
@@ -191,7 +192,11 @@ func (j *judge) drain() {
 func (j *judge) take(e *entry) {
 	if e.update.Event != nil {
 		j.app.delivery.follow(e.event.Query.ID, e.stamp.replayed)
-		j.verdicts = j.engine.Apply(&e.update, j.verdicts[:0])
+		if e.stored {
+			j.verdicts = j.engine.Replay(&e.update, j.verdicts[:0])
+		} else {
+			j.verdicts = j.engine.Apply(&e.update, j.verdicts[:0])
+		}
 		j.act(j.verdicts)
 		if e.update.Moved {
 			j.app.letAlertsGo(e.event.Query.ID)

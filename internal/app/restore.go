@@ -56,6 +56,9 @@ type restorer struct {
 	newest   uint64         // and how far it had come
 	counters map[event.QueryID]uint64
 	rules    map[event.QueryID]uint64
+	others   uint64 // step up to which what the rules hold of no single query goes
+	listened listening
+	heardMs  int64 // newest time at which anything in the log was received
 
 	anew             map[string]bool // rules whose saved state does not fit them any more
 	queries, updates int
@@ -78,7 +81,7 @@ func (r *restorer) restore() error {
 	for _, part := range []struct {
 		kind string
 		load func(history.State) error
-	}{{stateSenders, r.senders}, {stateTracker, r.tracker}, {stateHomes, r.homes}, {stateHours, r.hours}, {stateCounters, r.series}, {stateEngine, r.engine}, {stateRules, r.query}, {stateNotices, r.notices}, {stateTold, r.told}} {
+	}{{stateSenders, r.senders}, {stateTracker, r.tracker}, {stateHomes, r.homes}, {stateHours, r.hours}, {stateCounters, r.series}, {stateEngine, r.engine}, {stateRules, r.query}, {stateNotices, r.notices}, {stateTold, r.told}, {stateClock, r.listened.clock}, {statePause, r.listened.pause}} {
 		if err := r.store.States(part.kind, part.load); err != nil {
 			return fmt.Errorf("saved %s: %w", part.kind, err)
 		}
@@ -93,6 +96,7 @@ func (r *restorer) restore() error {
 	if err := r.store.Replay(0, r.replay); err != nil {
 		return err
 	}
+	r.resume()
 	r.app.holdHomes()
 	return nil
 }
@@ -166,6 +170,7 @@ func (r *restorer) series(st history.State) error {
 }
 
 func (r *restorer) engine(st history.State) error {
+	r.others = st.Seq
 	dropped, err := r.app.judge.engine.Load(st.Body)
 	r.tell(dropped)
 	return err
@@ -224,6 +229,7 @@ func (r *restorer) replay(seq uint64, rec history.Record) error {
 		return fmt.Errorf("step %d: %w", seq, err)
 	}
 	r.updates++
+	r.heardMs = max(r.heardMs, u.Origin.ReceivedMs)
 	if u.Outcome == event.OutcomeHeartbeat {
 		r.beat(seq, u, replayed)
 		return nil
@@ -263,7 +269,7 @@ func (r *restorer) show(id event.QueryID, u *event.Update, replayed bool) {
 
 func (r *restorer) judge(seq uint64, u *event.Update, replayed bool) {
 	j := r.app.judge
-	e := &entry{stamp: stamp{shard: r.app.shards.of(u.Event.Query.ID), seq: seq, replayed: replayed}}
+	e := &entry{stored: true, stamp: stamp{shard: r.app.shards.of(u.Event.Query.ID), seq: seq, replayed: replayed}}
 	e.copyFrom(u)
 	j.take(e)
 }

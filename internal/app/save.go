@@ -27,6 +27,8 @@ const (
 	stateNotices  = "notices"  // what Alertmanagers were told, and since when
 	stateTold     = "told"     // which alerts were let out of the house
 	stateHours    = "hours"    // which hours no summary holds yet
+	stateClock    = "clock"    // when the daemon was at work last
+	statePause    = "pause"    // a time in which it was not; the key is when it began
 )
 
 // savesPerRound is how many rounds it takes to save the rules' state of all queries:

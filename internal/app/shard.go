@@ -84,8 +84,14 @@ func (a *App) trackPiece(s *shard, st *split, p *piece) {
 	case stepEvents:
 		a.applyParts(s, st, p)
 	case stepTick:
-		p.updates = s.tracker.Tick(a.opts.Now().UnixMilli(), p.updates)
+		nowMs := a.opts.Now().UnixMilli()
+		p.updates = s.tracker.Tick(nowMs, p.updates)
 		a.journal.note(s, p, 0, false)
+		if s.index == 0 {
+			states, gone, paused := a.journal.listening.tick(nowMs)
+			p.states, st.paused = append(p.states, states...), paused
+			a.journal.later(gone...)
+		}
 	case stepRelease:
 		p.updates = a.release(s, st.lost, p.updates)
 		a.journal.note(s, p, 0, false)
@@ -146,6 +152,9 @@ func (a *App) showPiece(s *shard, st *split, p *piece) {
 		return
 	}
 	a.publish(p.updates, stamp{shard: s.index, seq: st.seq, replayed: st.replayed})
+	if st.paused { // what is saved of the rules from now on holds it
+		a.judge.mark(s.index, st.seq)
+	}
 	if a.journal != nil {
 		s.remember(p.updates)
 	}
