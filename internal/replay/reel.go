@@ -17,10 +17,10 @@ const maxChunk = 64 << 10
 // errEnough ends a reading that goes on later.
 var errEnough = errors.New("enough for now")
 
-// reel hands out the stored events of one query, or heartbeats of one sender, in the order of their receipt. The
-// store has them in the order of their own times, so that an event which came late
-// stands before others that came earlier: it waits until the others have passed, or
-// until too many wait.
+// reel hands out the stored events of one query, or heartbeats of one sender, in the
+// order of their receipt. The store has them in the order of their own times, so that an
+// event which came late stands before others that came earlier: it waits until the
+// others have passed, or until too many wait.
 type reel struct {
 	past  *pastReader
 	id    event.QueryID
