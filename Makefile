@@ -89,6 +89,7 @@ bench:
 	@mkdir -p dist
 	@$(GO) test -run '^$$' -bench 'Versus|BenchmarkDaemon' -benchtime $(BENCHTIME) -timeout 60m $(PACKAGES) >dist/bench.txt 2>&1 || { cat dist/bench.txt; exit 1; }
 	@$(GO) test -run '^$$' -bench '^BenchmarkBatches$$' -benchtime $(BENCHTIME) -timeout 20m ./simulator >>dist/bench.txt 2>&1 || { cat dist/bench.txt; exit 1; }
+	@cd rules/trend/promql && $(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 20m . >>$(CURDIR)/dist/bench.txt 2>&1 || { cat $(CURDIR)/dist/bench.txt; exit 1; }
 	@awk -f bench.awk dist/bench.txt
 	@echo "all figures: dist/bench.txt"
 
