@@ -166,6 +166,20 @@ func judgements(t *testing.T, verdicts, alerts string) []string {
 	return out
 }
 
+// unharmed is what a daemon shows in the end that hears everything and to which nothing
+// happens.
+func unharmed(t *testing.T, events []heard) string {
+	t.Helper()
+	var now atomic.Int64
+	now.Store(events[0].atMs)
+	calm := born(t, nil, &now, 2)
+	for _, e := range events {
+		calm.hear(e)
+	}
+	defer calm.stop()
+	return calm.shows()
+}
+
 // difference is what only one of two lists of lines has, some of it.
 func difference(got, want string) string {
 	count := map[string]int{}
@@ -199,13 +213,7 @@ func TestAPowerCutShowsInNoSeriesVerdictOrAlert(t *testing.T) {
 	}
 	events := simulated(t, batches, "commit-sync-rising", "redeploys", "steady-join")
 	var now atomic.Int64
-	now.Store(events[0].atMs)
-	calm := born(t, nil, &now, 2)
-	for _, e := range events {
-		calm.hear(e)
-	}
-	want := calm.shows()
-	calm.stop()
+	want := unharmed(t, events)
 	if !strings.Contains(want, "spark_streaming_") || !strings.Contains(want, `"state"`) {
 		t.Fatalf("nothing to compare:\n%.2000s", want)
 	}

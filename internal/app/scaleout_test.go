@@ -141,30 +141,39 @@ func (r *fleetRig) awaitOneOwner(what string, batches int64, apps ...*App) {
 func (r *fleetRig) awaitAlertsOf(want int, apps ...*App) {
 	r.t.Helper()
 	await(r.t, fmt.Sprintf("%d alerts", want), func() error {
-		seen, body0 := map[string]int{}, ""
+		var pages []string
 		for _, a := range apps {
-			var got struct{ Data struct{ Alerts []alertJSON } }
-			_, body := get(r.t, a, "/api/v1/alerts")
-			body0 += body
-			if err := json.Unmarshal([]byte(body), &got); err != nil {
-				return err
-			}
-			for _, al := range got.Data.Alerts {
-				if al.State == "firing" && al.Withheld == "" {
-					seen[fmt.Sprint(al.Labels)]++
-				}
-			}
+			_, page := get(r.t, a, "/api/v1/alerts")
+			pages = append(pages, page)
 		}
-		for labels, n := range seen {
-			if n > 1 {
-				return fmt.Errorf("%d daemons hold %s", n, labels)
-			}
-		}
-		if len(seen) != want {
-			return fmt.Errorf("%d alerts: %.1500s", len(seen), body0)
-		}
-		return nil
+		return heldOnce(want, pages)
 	})
+}
+
+// heldOnce tells why the daemons whose lists of alerts these are do not hold so many
+// firing alerts, none twice and none withheld.
+func heldOnce(want int, pages []string) error {
+	seen := map[string]int{}
+	for _, page := range pages {
+		var got struct{ Data struct{ Alerts []alertJSON } }
+		if err := json.Unmarshal([]byte(page), &got); err != nil {
+			return err
+		}
+		for _, al := range got.Data.Alerts {
+			if al.State == "firing" && al.Withheld == "" {
+				seen[fmt.Sprint(al.Labels)]++
+			}
+		}
+	}
+	for labels, n := range seen {
+		if n > 1 {
+			return fmt.Errorf("%d daemons hold %s", n, labels)
+		}
+	}
+	if len(seen) != want {
+		return fmt.Errorf("%d alerts of %d: %.1500s", len(seen), want, strings.Join(pages, ""))
+	}
+	return nil
 }
 
 // pagedOnce checks that every alert began once and none has ended.
