@@ -152,10 +152,9 @@ func (x *runner) delayPlays(ctx context.Context, c *delayCase, sc *scenario.Scen
 
 // delayOf judges one play.
 func delayOf(pack *rules.Pack, s *stream, sc *scenario.Scenario) (delayPlay, error) {
-	var r riseMeter
+	r := riseMeter{full: wholeFrom(sc)}
 	for i := range sc.Faults {
 		r.from = sc.Faults[i].FromBatch
-		r.full = max(r.full, r.from+sc.Faults[i].Ramp)
 	}
 	x, err := judgeBatches(pack, s, sc, r.push)
 	if err != nil {

@@ -48,10 +48,7 @@ func newEyes(pack *rules.Pack, sc *scenario.Scenario) *eyes {
 	signals := signalsOf(pack)
 	for i := range sc.Expect {
 		x := &sc.Expect[i]
-		w := watchedFault{query: x.Query, from: x.FromBatch, full: x.FromBatch, series: map[figureOf]*sides{}}
-		for k := range sc.Faults {
-			w.full = max(w.full, sc.Faults[k].FromBatch+sc.Faults[k].Ramp)
-		}
+		w := watchedFault{query: x.Query, from: x.FromBatch, full: max(x.FromBatch, wholeFrom(sc)), series: map[figureOf]*sides{}}
 		for _, m := range pack.Measures() {
 			if signals[x.Symptom][m.Name] {
 				w.measures = append(w.measures, m)
@@ -60,6 +57,14 @@ func newEyes(pack *rules.Pack, sc *scenario.Scenario) *eyes {
 		e.watched[i] = w
 	}
 	return e
+}
+
+// wholeFrom is the first batch in which every fault of a scenario has its full size.
+func wholeFrom(sc *scenario.Scenario) (batch int64) {
+	for i := range sc.Faults {
+		batch = max(batch, sc.Faults[i].FromBatch+sc.Faults[i].Ramp)
+	}
+	return batch
 }
 
 // signalsOf tells the signals that the rules of each symptom judge.
