@@ -4,7 +4,8 @@ import "github.com/stategauge/stategauge/event"
 
 // memo keeps what expressions came to for the present batch, so that one that several
 // rules, guards and pieces of evidence share is evaluated once for the query and once
-// for each operator, and only once where it looks at nothing of the operators. Memory: 24 bytes an expression and operator, for a whole engine.
+// for each operator, and only once where it looks at nothing of the operators.
+// Memory: 24 bytes an expression and operator, for a whole engine.
 type memo struct {
 	width  int     // expressions of the pack, and one for those without a place
 	places *places // of the pack
