@@ -116,8 +116,11 @@ func (d *above) pool(c *ruleCompiler, key string) {
 }
 
 // beyond reports whether v lies past the level.
-func (d *above) beyond(v, level float64) bool {
-	if d.falling {
+func (d *above) beyond(v, level float64) bool { return further(v, level, d.falling) }
+
+// further reports whether v lies above the level, or below it where that is meant.
+func further(v, level float64, falling bool) bool {
+	if falling {
 		return v < level
 	}
 	return v > level
@@ -241,18 +244,29 @@ func (t *aboveTracker) first() int64 {
 // level is the k-th furthest of the newest batches: it lies past a limit exactly
 // where k of them do, whatever the newest one says.
 func (t *aboveTracker) level() float64 {
+	newest := t.newest[:min(t.seen, len(t.newest))]
+	k, falling := min(t.d.spec.Batches.k, len(newest)), t.d.falling
+	if other := len(newest) + 1 - k; other < k { // sooner counted from the other side
+		k, falling = other, !falling
+	}
 	var room [mostWatched]float64
 	v := room[:0]
-	for _, w := range t.newest[:min(t.seen, len(t.newest))] {
+	for _, w := range newest {
 		at := len(v)
-		v = append(v, 0)
-		for at > 0 && t.d.beyond(w.value, v[at-1]) {
-			v[at] = v[at-1]
+		switch {
+		case at < k:
+			v = append(v, 0)
+		case !further(w.value, v[k-1], falling):
+			continue
+		default:
 			at--
+		}
+		for ; at > 0 && further(w.value, v[at-1], falling); at-- {
+			v[at] = v[at-1]
 		}
 		v[at] = w.value
 	}
-	return v[min(t.d.spec.Batches.k, len(v))-1]
+	return v[k-1]
 }
 
 func (t *aboveTracker) judge(hold *Judgement) Judgement {

@@ -175,7 +175,8 @@ func (h *history) refine() {
 	if h.step == 1 {
 		return
 	}
-	if from, covered := h.start(h.over); covered && h.n-from < h.limit/(2*foldBy) {
+	few := h.limit/(2*foldBy) - 1 // the most that are too few
+	if from := max(0, h.n-few); few > 0 && h.covers(h.over, from) {
 		h.step /= foldBy
 	}
 }
@@ -257,6 +258,12 @@ func (h *history) start(e Extent) (from int, covered bool) {
 		}
 	}
 	return 0, false
+}
+
+// covers reports whether the points since from make up the extent: what an older point
+// adds is batches and time.
+func (h *history) covers(e Extent, from int) bool {
+	return h.n > 0 && e.Met(h.batches(from), h.ageMs(from))
 }
 
 // ageMs is the time from a point to the newest one.

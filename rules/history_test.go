@@ -176,3 +176,22 @@ func FuzzHistory(f *testing.F) {
 		}
 	})
 }
+
+func TestTheNewestPointsThatMakeUpAnExtentAreThoseThatCoverIt(t *testing.T) {
+	for _, over := range []Extent{{Batches: 100}, {Ms: 2 * hourMs}, {Batches: 100, Ms: hourMs}, {Batches: 1 << 20}, {}} {
+		h := newHistory(Extent{Batches: 300, Ms: 3 * hourMs}, 60, 1)
+		if h.covers(over, 0) {
+			t.Errorf("%s: covered by nothing", over)
+		}
+		for i := range 900 {
+			fill(h, 1, int64(1000+37*i), count10)
+			from, covered := h.start(over)
+			if h.n > 0 && h.covers(over, 0) != covered {
+				t.Fatalf("%s, %d batches: covered by all points %v, want %v", over, i+1, !covered, covered)
+			}
+			if covered && (!h.covers(over, from) || from+1 < h.n && h.covers(over, from+1)) {
+				t.Fatalf("%s, %d batches: point %d of %d is not the last that covers it", over, i+1, from, h.n)
+			}
+		}
+	}
+}

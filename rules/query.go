@@ -194,7 +194,8 @@ type series struct {
 	// elapsed time of it.
 	waited   int
 	judgedAt int64
-	stride   int // batches from one judgement to the next
+	stride   int32 // batches from one judgement to the next
+	patience int32 // strides from one to the next while there is no alert
 	alert    *liveAlert
 	asOfMs   int64 // Engine.asOfMs at the last judgement
 }
@@ -206,19 +207,15 @@ const (
 	quietStride  = 8
 	activeStride = 4
 	judgeEveryMs = 5 * 60 * 1000
+	// A window of hours turns no sooner where batches are seconds long: a quiet series of
+	// such a rule waits up to so many strides, unless the five minutes pass before.
+	hoursPatience = 4
 )
 
 // judge looks at the series if it is time to.
 func (s *series) judge(q *queryState) {
 	s.waited++
-	stride := s.stride
-	if s.alert != nil {
-		stride = max(1, stride*activeStride/quietStride)
-	}
-	if !s.due(q, stride, s.stride) {
-		return
-	}
-	if r, ok := s.tracker.(resting); ok && s.alert == nil && r.rests(&s.judged) && !s.due(q, 2*stride, 2*s.stride) {
+	if !s.due(q) {
 		return
 	}
 	s.waited, s.judgedAt = 0, q.elapsedMs
@@ -229,10 +226,24 @@ func (s *series) judge(q *queryState) {
 	s.judged = s.tracker.judge(hold)
 }
 
-// due reports whether so many batches came since the last judgement, or as much time
-// passed as that many usually take at the most.
-func (s *series) due(q *queryState, batches, quiet int) bool {
-	return s.waited >= batches || q.elapsedMs-s.judgedAt >= int64(quiet)*judgeEveryMs/quietStride
+// due reports whether it is time to judge the series.
+func (s *series) due(q *queryState) bool {
+	stride := int(s.stride)
+	if s.alert != nil {
+		return s.passed(q, max(1, stride*activeStride/quietStride), stride)
+	}
+	patience := int(s.patience)
+	if !s.passed(q, stride*patience, stride) {
+		return false
+	}
+	r, ok := s.tracker.(resting)
+	return !ok || !r.rests(&s.judged) || s.passed(q, 2*stride*patience, 2*stride)
+}
+
+// passed reports whether so many batches came since the last judgement, or as much time
+// passed as a stride so long may take at the most.
+func (s *series) passed(q *queryState, batches, stride int) bool {
+	return s.waited >= batches || q.elapsedMs-s.judgedAt >= int64(stride)*judgeEveryMs/quietStride
 }
 
 // reset empties the windows. An alert stays: it needs batches that say it is over.
@@ -282,11 +293,14 @@ func (e *Engine) newSeries(q *queryState, ri, index int, name string) *series {
 	} else {
 		s.tracker = r.detector.newTracker(e.scratch)
 	}
-	s.stride = quietStride
+	s.stride, s.patience = quietStride, 1
 	if d, ok := r.detector.(paced); ok {
-		s.stride = d.stride()
+		s.stride = int32(d.stride())
 	}
-	s.judged, s.waited = Judgement{Said: SaidTooFew, Since: -1}, s.stride // judged at once
+	if s.stride > 1 && r.detector.span().Ms > 0 {
+		s.patience = hoursPatience
+	}
+	s.judged, s.waited = Judgement{Said: SaidTooFew, Since: -1}, int(s.stride*s.patience) // judged at once
 	s.evidence = e.evidenceOf(q, ri, index, name)
 	return s
 }

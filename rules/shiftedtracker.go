@@ -64,7 +64,7 @@ func (t *shiftedTracker) learn(p trend.Point, in []float64) {
 		t.next = t.d.newBaseline()
 	}
 	t.next.push(p, in)
-	if _, full := t.next.start(t.d.spec.Baseline); !full {
+	if !t.next.covers(t.d.spec.Baseline, 0) {
 		return
 	}
 	if t.base != nil && !t.broken && (t.age < renewAfter*length || t.quiet < length && t.alarms < renewAfter*length) {
