@@ -51,6 +51,17 @@ type watcher interface {
 	judge(q *queryState, nowMs int64) Judgement
 }
 
+// settled is a watcher that knows without a look that its judgement is what it was.
+type settled interface {
+	stays(q *queryState, before *Judgement) bool
+}
+
+// patient is a watcher that knows so where nothing but time has passed, and puts the
+// time into the judgement.
+type patient interface {
+	waits(q *queryState, nowMs int64, before *Judgement) bool
+}
+
 // groupDetector is a detector that judges many queries together: those of a
 // cluster, those of a sender. Its rules need no signal; their alerts have no query.
 type groupDetector interface {

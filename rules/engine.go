@@ -197,11 +197,25 @@ func (e *Engine) query(u *event.Update) *queryState {
 		return nil
 	}
 	q := newQueryState(len(e.pack.rules))
-	q.around = &e.around
+	q.ref.ID, q.around = u.Event.Query.ID, &e.around
 	e.inherit(q, u.Event.Query.ID)
-	e.queries[u.Event.Query.ID] = q
-	e.opts.Metrics.queries.Inc()
+	e.know(q)
 	return q
+}
+
+// know makes a query one of the engine's.
+func (e *Engine) know(q *queryState) {
+	e.queries[q.ref.ID] = q
+	e.order = e.order[:0]
+	e.opts.Metrics.queries.Inc()
+}
+
+// lose makes a query none of the engine's.
+func (e *Engine) lose(q *queryState) {
+	e.hold(q, false)
+	delete(e.queries, q.ref.ID)
+	e.order = e.order[:0]
+	e.opts.Metrics.queries.Dec()
 }
 
 // executed feeds one executed batch to every rule.

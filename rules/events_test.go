@@ -24,20 +24,17 @@ func eventPack(t testing.TB, rules string) *Pack {
 // "play" goes on in it, line by line. Its output is each alert that fires or
 // resolves, and when. "judgements" says what rules say of queries now, "evidence"
 // what the alerts carry.
-func TestEvents(t *testing.T) { playEvents(t, nil) }
+func TestEvents(t *testing.T) { playEvents(t, func(*world) {}) }
 
-// playEvents plays testdata/events; restart may put another engine into the world after
-// each thing that it hears.
-func playEvents(t *testing.T, restart func(w *world)) {
+// playEvents plays testdata/events; prepare may hook into each new world.
+func playEvents(t *testing.T, prepare func(w *world)) {
 	datadriven.Walk(t, "testdata/events", func(t *testing.T, path string) {
 		var w *world
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "rules":
 				w = newWorld(eventPack(t, asRules(d.Input)))
-				if restart != nil {
-					w.reborn = func() { restart(w) }
-				}
+				prepare(w)
 				return "ok\n"
 			case "play":
 				return playLines(t, w, d.Input)
@@ -50,6 +47,34 @@ func playEvents(t *testing.T, restart func(w *world)) {
 			return ""
 		})
 	})
+}
+
+func TestATickLeavesEachWatcherWithWhatItWouldSayNow(t *testing.T) {
+	compared := 0
+	playEvents(t, func(w *world) {
+		w.ticked = func() {
+			for _, q := range w.e.queries {
+				for _, list := range q.rules {
+					for _, s := range list {
+						if s.watcher == nil || s.alert != nil || t.Failed() {
+							continue
+						}
+						compared++
+						if want := s.watcher.judge(q, w.e.nowMs); !sameJudgement(s.judged, want) {
+							t.Errorf("%s: after the tick %+v, judged now %+v", q.ref.Name, s.judged, want)
+						}
+					}
+				}
+			}
+		}
+	})
+	if compared == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+func sameJudgement(a, b Judgement) bool {
+	return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b) // NaN is NaN there
 }
 
 // asRules puts rules into their list; what inhibits them stands outside it.

@@ -43,7 +43,7 @@ func (s *failedSpec) compile(c *ruleCompiler, key string) detector {
 func (d *failed) name() string                      { return "failed" }
 func (d *failed) inputs() []*expression             { return nil }
 func (d *failed) span() Extent                      { return Extent{} }
-func (d *failed) newWatcher() watcher               { return view(d.judge) }
+func (d *failed) newWatcher() watcher               { return failedView{view(d.judge)} }
 func (d *failed) newTracker(*trend.Scratch) tracker { return nil }
 func (d *failed) lasts() bool                       { return true }
 
@@ -76,11 +76,25 @@ func (d *failed) wanted(f *exception) bool {
 	return len(d.spec.Classes) == 0 && !f.stopped()
 }
 
+// failedView is a watcher that knows without a look that nothing failed.
+type failedView struct{ view }
+
+// goesOn is why nothing is found where nothing failed.
+const goesOn = "the query makes progress, or was stopped"
+
+// stays reports whether nothing failed, as before.
+func (failedView) stays(q *queryState, before *Judgement) bool {
+	return q.story.failure == nil && before.Said == SaidClear && before.Why == goesOn
+}
+
+// waits is stays: time alone fails nothing.
+func (v failedView) waits(q *queryState, _ int64, before *Judgement) bool { return v.stays(q, before) }
+
 func (d *failed) judge(q *queryState, nowMs int64) Judgement {
 	f := q.story.failure
 	switch {
 	case f == nil:
-		return noted(SaidClear, "the query makes progress, or was stopped")
+		return noted(SaidClear, goesOn)
 	case !d.wanted(f):
 		return noted(SaidClear, "it ended in a way that is none of this rule's business")
 	}

@@ -12,9 +12,7 @@ func (e *Engine) letMove(q *queryState) {
 			}
 		}
 	}
-	e.hold(q, false)
-	delete(e.queries, q.ref.ID)
-	e.opts.Metrics.queries.Dec()
+	e.lose(q)
 }
 
 // LetMove forgets a query that another process judges from now on, without a

@@ -122,9 +122,7 @@ func (e *Engine) Forget(id event.QueryID, nowMs int64, out []Verdict) []Verdict 
 // drop resolves the query's alerts and forgets it.
 func (e *Engine) drop(q *queryState, reason string, atMs int64, out []Verdict) []Verdict {
 	out = e.resolveAll(q, reason, atMs, out)
-	e.hold(q, false)
-	delete(e.queries, q.ref.ID)
-	e.opts.Metrics.queries.Dec()
+	e.lose(q)
 	return out
 }
 

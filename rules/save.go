@@ -81,8 +81,7 @@ func (e *Engine) LoadQuery(data []byte) ([]Dropped, error) {
 
 // enter makes a query that was read one of the engine's.
 func (e *Engine) enter(q *queryState) {
-	e.queries[q.ref.ID] = q
-	e.opts.Metrics.queries.Inc()
+	e.know(q)
 	if q.held {
 		e.held++
 	}

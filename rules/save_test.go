@@ -59,8 +59,10 @@ func TestRestartsChangeNothingOfWhatEventsSay(t *testing.T) {
 	}
 	n := 0
 	playEvents(t, func(w *world) {
-		if n++; n%3 == 0 {
-			w.e = reborn(t, w.e)
+		w.reborn = func() {
+			if n++; n%3 == 0 {
+				w.e = reborn(t, w.e)
+			}
 		}
 	})
 	if n < 3000 {

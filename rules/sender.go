@@ -184,7 +184,7 @@ func (d *senderLost) grouped(x *senderGroup, allSilent bool) Grouped {
 // judgement is what a group's silence says; may is false where others speak for it.
 func (d *senderLost) judgement(x *senderGroup, may bool) Judgement {
 	j := noted(SaidClear, "its queries are heard")
-	j.Value, j.Limit, j.Count, j.How = x.quietMs/1000, x.limitMs/1000, len(x.silent), "silence"
+	j.Value, j.Limit, j.Count, j.How = x.quietMs/1000, x.limitMs/1000, len(x.silent), howSilence
 	switch {
 	case x.total == 0:
 		j.Why = "none of its queries runs any more"

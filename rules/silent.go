@@ -22,6 +22,9 @@ type silentSpec struct {
 	AtLeast strictyaml.Duration `yaml:"at_least"`
 }
 
+// howSilence is how a silence is found.
+const howSilence = "silence"
+
 // heardAgain is why a silence is none; Value and Limit hold the figures.
 const heardAgain = "the query is heard"
 
@@ -85,12 +88,29 @@ func (s *silentSpec) compile(c *ruleCompiler, key string) detector {
 func (d *silent) name() string                      { return "silent" }
 func (d *silent) inputs() []*expression             { return nil }
 func (d *silent) span() Extent                      { return Extent{} }
-func (d *silent) newWatcher() watcher               { return view(d.judge) }
+func (d *silent) newWatcher() watcher               { return silentView{view(d.judge), d} }
 func (d *silent) newTracker(*trend.Scratch) tracker { return nil }
 func (d *silent) lasts() bool                       { return true }
 
 func (d *silent) describe() string {
 	return fmt.Sprintf("silent for %g times what is usual, at least %s, judged with %s", d.spec.Factor, shortDuration(d.spec.AtLeast.Std()), d.spec.With)
+}
+
+// silentView is a watcher that knows without a look that a silence is not long enough.
+type silentView struct {
+	view
+	d *silent
+}
+
+// waits reports whether a silence that was none a while ago is too short to be one yet:
+// no limit is below the least.
+func (v silentView) waits(q *queryState, nowMs int64, before *Judgement) bool {
+	quiet := q.silence(nowMs)
+	if before.Said != SaidClear || before.How != howSilence || q.story.ended || quiet > v.d.atLeastMs {
+		return false
+	}
+	before.Value = quiet / 1000
+	return true
 }
 
 // judge says how the query stands.
@@ -225,7 +245,7 @@ func (d *silent) between(q *queryState, nowMs int64) Judgement {
 // quietFor is a judgement of a silence of so many milliseconds.
 func (q *queryState) quietFor(said Said, quiet, limit float64, text, why string) Judgement {
 	j := noted(said, why)
-	j.Value, j.Limit, j.Text, j.How = quiet/1000, limit/1000, text, "silence"
+	j.Value, j.Limit, j.Text, j.How = quiet/1000, limit/1000, text, howSilence
 	if said == SaidFound {
 		j.Since = q.nextBatch()
 	}

@@ -22,6 +22,7 @@ func (e *Engine) watch(q *queryState, u *event.Update, out []Verdict) []Verdict 
 		var s *series
 		s, out = e.series(q, ri, nil, out)
 		s.watcher.observe(q, u, e.nowMs)
+		e.rules[ri].metrics.evaluations.Inc()
 		out = e.judgeEvents(q, ri, s, out)
 	}
 	return out
@@ -60,8 +61,16 @@ func (e *Engine) watchAll(out []Verdict) []Verdict {
 			}
 			var s *series
 			s, out = e.series(q, ri, nil, out)
+			e.rules[ri].taken++
+			if w, ok := s.watcher.(patient); ok && s.alert == nil && w.waits(q, e.nowMs, &s.judged) {
+				s.asOfMs, e.rules[ri].lastMs = e.asOfMs, e.nowMs
+				continue
+			}
 			out = e.judgeEvents(q, ri, s, out)
 		}
+	}
+	for _, ri := range e.happenings {
+		e.count(ri)
 	}
 	return out
 }
@@ -69,10 +78,8 @@ func (e *Engine) watchAll(out []Verdict) []Verdict {
 // judgeEvents asks a watcher and moves its alert.
 func (e *Engine) judgeEvents(q *queryState, ri int, s *series, out []Verdict) []Verdict {
 	was := s.judged.Said
-	r := &e.rules[ri]
-	r.metrics.evaluations.Inc()
-	r.lastMs = e.nowMs
-	if w, ok := s.watcher.(changedView); !ok || !w.stays(q, &s.judged) {
+	e.rules[ri].lastMs = e.nowMs
+	if w, ok := s.watcher.(settled); !ok || !w.stays(q, &s.judged) {
 		s.judged = s.watcher.judge(q, e.nowMs)
 	} else if s.alert == nil { // most are: nothing to move
 		s.asOfMs = e.asOfMs
@@ -87,7 +94,9 @@ func (e *Engine) judgeEvents(q *queryState, ri int, s *series, out []Verdict) []
 // ordered lists the queries by id: what two engines say of the same updates must
 // come in the same order.
 func (e *Engine) ordered() []*queryState {
-	e.order = e.order[:0]
+	if len(e.order) > 0 {
+		return e.order
+	}
 	for _, q := range e.queries {
 		e.order = append(e.order, q)
 	}

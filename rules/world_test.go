@@ -31,6 +31,8 @@ type world struct {
 	// reborn is called after each thing that the engine hears; it may put another in its
 	// place.
 	reborn func()
+	// ticked is called after each tick.
+	ticked func()
 }
 
 // actor is one query.
@@ -91,6 +93,9 @@ func (w *world) pass(ms int64) {
 		if w.nowMs%worldTickMs == startMs%worldTickMs && !w.frozen {
 			w.said = w.e.Tick(w.nowMs, w.said)
 			w.heard()
+			if w.ticked != nil {
+				w.ticked()
+			}
 		}
 	}
 }
