@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/internal/replay"
 	"github.com/stategauge/stategauge/rules"
 )
@@ -46,9 +47,10 @@ func (x *runner) healthy(ctx context.Context, h HealthyRun, sources []*donor, wi
 	}
 	defer stop()
 	err := each(limited, x.Parallel, worlds, func(i int) error {
-		key := []any{from, every, x.FirstSeed, i, each1, i%peerShare == 0}
+		listened := listens(i, every)
+		key := []any{from, every, x.FirstSeed, i, each1, i%peerShare == 0, listened}
 		part, was, err := keep(x.parts, "healthy", key, func() (worldPart, error) {
-			w := newWorld(x.pack, fit, every, x.FirstSeed, uint64(i))
+			w := newWorld(x.pack, fit, every, x.FirstSeed, uint64(i), listened)
 			if i%peerShare == 0 {
 				w.peers = newPeers()
 			}
@@ -79,6 +81,8 @@ type worldPart struct {
 	Rules   map[string]int
 	Peers   map[string]int `json:",omitempty"`
 	Seconds float64
+	// Listened is set where a listener sent heartbeats.
+	Listened bool `json:",omitempty"`
 }
 
 // world is a cluster of healthy queries and the engine that judges them.
@@ -88,6 +92,8 @@ type world struct {
 	every   int64
 	tickMs  int64  // when the engine is to look at the time next
 	peers   *peers // nil: they do not judge here
+	// listener sends heartbeats; nil: nobody does.
+	listener *listener
 
 	batches  int64
 	by       map[string]int // alerts sent, by severity
@@ -95,11 +101,21 @@ type world struct {
 	verdicts []rules.Verdict
 }
 
-func newWorld(pack *rules.Pack, from []*donor, every int64, family, n uint64) *world {
-	w := &world{engine: rules.New(pack, rules.Options{}), every: every, tickMs: healthyStartMs + every/2 + every/8, by: map[string]int{}, rules: map[string]int{}}
+// newWorld makes a world of a family by its number. What its queries do is the same with a
+// listener and without one.
+func newWorld(pack *rules.Pack, from []*donor, every int64, family, n uint64, listened bool) *world {
+	w := &world{every: every, tickMs: healthyStartMs + every/2 + every/8, by: map[string]int{}, rules: map[string]int{}}
+	var o rules.Options
+	if listened {
+		o.TickMs = w.tickEvery() // ticks so far apart are none that were missed: silence goes on
+	}
+	w.engine = rules.New(pack, o)
 	r := rand.New(rand.NewPCG(family, n<<8|uint64(every%251)))
 	for i := range worldQueries {
 		w.queries = append(w.queries, newHealthyQuery(from[r.IntN(len(from))], every, i, r.Uint64()))
+	}
+	if listened {
+		w.listener = newListener(w, family, n)
 	}
 	return w
 }
@@ -108,36 +124,65 @@ func newWorld(pack *rules.Pack, from []*donor, every int64, family, n uint64) *w
 // came of those that there was time for.
 func (w *world) run(ctx context.Context, batches int64) (worldPart, error) {
 	began := time.Now()
+	if w.listener != nil {
+		w.listener.begin(batches)
+	}
 	for n := range batches {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return w.part(time.Since(began)), ctx.Err()
 		}
-		for _, q := range w.queries {
-			for _, u := range q.next(n) {
-				w.verdicts = w.engine.Apply(u, w.verdicts[:0])
-				w.count()
-				if w.peers != nil && u.Event.Batch != nil {
-					w.peers.push(u.Event.Batch)
-				}
-			}
-			w.batches++
+		if w.listener != nil {
+			w.listener.until(w.halfway(n))
+		} else {
+			w.batch(n)
 		}
-		w.pass(healthyStartMs + (n+1)*w.every + w.every/2)
 	}
 	return w.part(time.Since(began)), nil
 }
 
-// pass lets time pass until then, in ticks as far apart as the daemon's. At long intervals
-// those would be most of the work: four between two batches are enough.
-func (w *world) pass(untilMs int64) {
-	for ; w.tickMs < untilMs; w.tickMs += max(replay.JudgeEveryMs, w.every/4) {
-		w.verdicts = w.engine.Tick(w.tickMs, w.verdicts[:0])
-		w.count()
+// batch judges batch n of each query, one query after the other, and the time behind it.
+func (w *world) batch(n int64) {
+	for _, q := range w.queries {
+		for _, u := range q.next(n) {
+			w.apply(u)
+		}
+		w.batches++
+	}
+	w.pass(w.halfway(n))
+}
+
+// halfway is the moment half an interval behind the one in which batch n+1 is due.
+func (w *world) halfway(n int64) int64 { return healthyStartMs + (n+1)*w.every + w.every/2 }
+
+// apply judges an update.
+func (w *world) apply(u *event.Update) {
+	w.verdicts = w.engine.Apply(u, w.verdicts[:0])
+	w.count()
+	if w.peers != nil && u.Event.Batch != nil {
+		w.peers.push(u.Event.Batch)
 	}
 }
 
+// pass lets time pass until then.
+func (w *world) pass(untilMs int64) {
+	for w.tickMs < untilMs {
+		w.tick()
+	}
+}
+
+// tick lets the engine look at the time.
+func (w *world) tick() {
+	w.verdicts = w.engine.Tick(w.tickMs, w.verdicts[:0])
+	w.count()
+	w.tickMs += w.tickEvery()
+}
+
+// tickEvery is the distance of ticks, milliseconds: the daemon's. At long intervals those
+// would be most of the work: four between two batches are enough.
+func (w *world) tickEvery() int64 { return max(replay.JudgeEveryMs, w.every/4) }
+
 func (w *world) part(took time.Duration) worldPart {
-	out := worldPart{Batches: w.batches, By: w.by, Rules: w.rules, Seconds: took.Seconds()}
+	out := worldPart{Batches: w.batches, By: w.by, Rules: w.rules, Seconds: took.Seconds(), Listened: w.listener != nil}
 	if w.peers != nil {
 		out.Peers = map[string]int{}
 		for i, name := range peerNames {
@@ -167,6 +212,9 @@ func (e *Exposure) take(w *worldPart, every int64) {
 	e.Seconds += w.Seconds
 	days := float64(w.Batches) * float64(every) / dayMs
 	e.QueryDays += days
+	if w.Listened {
+		e.ListenedDays += days
+	}
 	for s, n := range w.By {
 		e.By[s] += n
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stategauge/stategauge/configs"
 	"github.com/stategauge/stategauge/event"
 	"github.com/stategauge/stategauge/rules"
 )
@@ -137,7 +138,7 @@ func TestTimePassesInTheDaemonsTicksAndInFourToABatchAtLongIntervals(t *testing.
 		60_000:  {37_500, 52_500, 67_500, 82_500},
 		900_000: {562_500, 787_500, 1_012_500, 1_237_500},
 	} {
-		w := newWorld(packOf(t, trigger1), []*donor{donorForTest(t)}, every, 1, 1)
+		w := newWorld(packOf(t, trigger1), []*donor{donorForTest(t)}, every, 1, 1, false)
 		for _, ms := range want {
 			if w.tickMs != healthyStartMs+ms {
 				t.Errorf("batches each %d ms: a tick after %d ms, want %d", every, w.tickMs-healthyStartMs, ms)
@@ -179,7 +180,7 @@ func TestTheTimeIsSharedByTheRunsThatAreLeft(t *testing.T) {
 
 func TestWorldsAreMadeBySeedAlone(t *testing.T) {
 	count := func(family uint64) float64 {
-		w := newWorld(packOf(t, trigger1), []*donor{donorForTest(t)}, 60_000, family, 3)
+		w := newWorld(packOf(t, trigger1), []*donor{donorForTest(t)}, 60_000, family, 3, false)
 		sum := 0.0
 		for n := range int64(200) {
 			for _, q := range w.queries {
@@ -197,12 +198,24 @@ func TestWorldsAreMadeBySeedAlone(t *testing.T) {
 
 // BenchmarkHealthyBatch is what one healthy batch costs, made and judged.
 func BenchmarkHealthyBatch(b *testing.B) {
+	quick, whole := packOf(b, quickRules), wholePack(b)
 	for _, c := range []struct {
-		name string
-		pack *rules.Pack
-	}{{"made only", packOf(b, "groups: []")}, {"and judged by three rules", packOf(b, quickRules)}} {
+		name     string
+		pack     *rules.Pack
+		every    int64
+		listened bool
+	}{
+		{"made only", packOf(b, "groups: []"), 60_000, false},
+		{"and judged by three rules", quick, 60_000, false},
+		{"by all rules, 10s", whole, 10_000, false},
+		{"by all rules, 10s, heartbeats", whole, 10_000, true},
+		{"by all rules, 1m", whole, 60_000, false},
+		{"by all rules, 1m, heartbeats", whole, 60_000, true},
+		{"by all rules, 15m", whole, 900_000, false},
+		{"by all rules, 15m, heartbeats", whole, 900_000, true},
+	} {
 		b.Run(c.name, func(b *testing.B) {
-			w := newWorld(c.pack, []*donor{donorForTest(b)}, 60_000, 1, 1)
+			w := newWorld(c.pack, []*donor{donorForTest(b)}, c.every, 1, 1, c.listened)
 			b.ReportAllocs()
 			b.ResetTimer()
 			if _, err := w.run(b.Context(), int64(b.N/worldQueries+1)); err != nil {
@@ -211,6 +224,23 @@ func BenchmarkHealthyBatch(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "batches/s")
 		})
 	}
+}
+
+// wholePack are the rules that come with stategauge.
+func wholePack(t testing.TB) *rules.Pack {
+	t.Helper()
+	pack, err := rules.Load(wholeSources()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pack
+}
+
+func wholeSources() (out []rules.Source) {
+	for _, f := range configs.Rules() {
+		out = append(out, rules.Source{Name: f.Name, Data: f.Data})
+	}
+	return out
 }
 
 func TestRecordedEventsBecomeDonorsToo(t *testing.T) {

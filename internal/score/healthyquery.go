@@ -23,7 +23,8 @@ type healthyQuery struct {
 	left   int   // batches that are left of the block
 	memory []operatorMemory
 	run    int
-	fresh  bool // the next batch is the first of its run
+	fresh  bool   // the next batch is the first of its run
+	sender string // of the listener that tells of the query; empty: none does
 
 	ref     event.QueryRef
 	batch   event.Batch
@@ -56,6 +57,7 @@ func (q *healthyQuery) next(n int64) []*event.Update {
 	}
 	if q.fresh {
 		q.say(&q.started, event.KindStarted, event.OutcomeStarted, event.StateRunning, start-1000)
+		q.started.Event.Envelope = q.envelope()
 	}
 	q.make(n, start)
 	q.fresh = false
@@ -71,6 +73,15 @@ func (q *healthyQuery) say(u *event.Update, k event.Kind, o event.Outcome, s eve
 		StartedSeen: true, Trigger: event.TriggerInterval, IntervalMs: float64(q.every), Origin: event.Origin{ReceivedMs: atMs},
 	}
 	q.out = append(q.out, u)
+}
+
+// envelope is what a listener tells with the start of a run: which Spark it is, so that
+// rules know as much of the query as they do without a listener. nil without one.
+func (q *healthyQuery) envelope() *event.Envelope {
+	if q.sender == "" {
+		return nil
+	}
+	return &event.Envelope{Sender: q.sender, App: event.App{SparkVersion: q.from.batches[0].Spark.String()}}
 }
 
 // make puts batch n together.

@@ -90,6 +90,8 @@ type Exposure struct {
 	By        map[string]int `json:"by_severity"`
 	Rules     map[string]int `json:"by_rule"`
 	Seconds   float64        `json:"seconds,omitempty"` // that making and judging took, of one processor
+	// ListenedDays are the query-days of them in which a listener sent heartbeats.
+	ListenedDays float64 `json:"listened_days,omitempty"`
 	// Peers counts what the rules of today fired, over PeerDays.
 	Peers    map[string]int `json:"peers,omitempty"`
 	PeerDays float64        `json:"peer_days,omitempty"`

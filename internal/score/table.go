@@ -124,7 +124,22 @@ func (r *Report) healthy(t *strings.Builder) {
 	}
 	table(t, "Alerts on healthy queries", "The budget is 1 page per 1,000 query-days and 16.7 tickets (1 per 60 query-days). The bound is Poisson's: the true rate lies below it with 95 % confidence. "+
 		fmt.Sprintf("Made are batches put together anew in blocks of %d healthy runs, %d of them recorded from Spark, under noise and a daily load of their own. ", r.Donors, r.Recorded)+
-		"That a query runs with Spark's defaults (PostureDefaults) is so, and is said once of each. "+r.cut()+r.fired(), rows)
+		"That a query runs with Spark's defaults (PostureDefaults) is so, and is said once of each. "+r.listened()+r.cut()+r.fired(), rows)
+}
+
+// listened says for how long heartbeats were judged.
+func (r *Report) listened() string {
+	var days []string
+	for _, e := range r.made() {
+		if e.ListenedDays > 0 {
+			days = append(days, fmt.Sprintf("%.0f query-days at %s", e.ListenedDays, e.Trigger))
+		}
+	}
+	if len(days) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("One in %d of the clusters made has a listener that sends heartbeats, one in %d at triggers above %d minutes, where they are most of the work: %s. ", listenShare, listenShareLong, listenLongMs/60_000, strings.Join(days, ", ")) +
+		"Only there are rules with heartbeats put to the test; and as a healthy batch here ends before the next is due, only at long triggers does one last long enough to be taken for a hung one. "
 }
 
 // cut says where time was short.
