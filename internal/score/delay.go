@@ -30,7 +30,7 @@ type delayCase struct {
 }
 
 // delayGoal is the most that the median delay may be of the first alert that is at
-// least so severe, in the case's unit.
+// least so severe, in the case's unit; 0: it is measured and has no goal.
 type delayGoal struct {
 	severity string
 	most     float64
@@ -47,11 +47,14 @@ const (
 var delayCases = []delayCase{
 	{scenario: "commit-sync-rising-ramp", fault: "+0.5 % a batch, over 100 batches", size: 1.5, unit: inBatches, goals: []delayGoal{{"info", 70}, {"ticket", 120}}},
 	{scenario: "commit-sync-rising", fault: "+50 % from one batch to the next", size: 1.5, unit: inBatches, goals: []delayGoal{{"info", 40}, {"ticket", 65}}},
-	hungAt(10 * time.Second), hungAt(time.Minute), hungAt(15 * time.Minute),
+	hungAt(10*time.Second, 0), hungAt(time.Minute, 5), hungAt(15*time.Minute, 0),
 }
 
-func hungAt(every time.Duration) delayCase {
-	return delayCase{scenario: "stalled-with-envelope", fault: "a batch hangs, heartbeats go on", every: every, batches: 155, unit: inIntervals, goals: []delayGoal{{"page", 5}}}
+// hungAt is a batch that hangs at some interval. The goal is set at intervals of a minute:
+// the least length of a silence that is judged is many intervals of ten seconds, and a part
+// of one of 15 minutes, so that a number of intervals says nothing there.
+func hungAt(every time.Duration, goal float64) delayCase {
+	return delayCase{scenario: "stalled-with-envelope", fault: "a batch hangs, heartbeats go on", every: every, batches: 155, unit: inIntervals, goals: []delayGoal{{"page", goal}}}
 }
 
 // GoalRow is a delay beside its goal, over many plays of one fault.
@@ -68,7 +71,7 @@ type GoalRow struct {
 	// -1 is endless.
 	Median float64 `json:"median"`
 	P90    float64 `json:"p90"`
-	Goal   float64 `json:"goal"` // of the median
+	Goal   float64 `json:"goal,omitempty"` // of the median; 0: none
 	// Rise is by what share the upload time per store went up, the median over plays; 0
 	// for other faults.
 	Rise float64 `json:"rise,omitempty"`
@@ -94,7 +97,7 @@ func (x *runner) delays(ctx context.Context) (rows []GoalRow, err error) {
 		if err != nil {
 			return rows, err
 		}
-		plays, err := x.delayPlays(ctx, c, sc)
+		plays, err := x.delayPlays(ctx, c, sc, playCost, "delay of "+c.scenario)
 		if err != nil {
 			return rows, fmt.Errorf("delays of %s: %w", c.scenario, err)
 		}
@@ -126,7 +129,9 @@ func (c *delayCase) load() (*scenario.Scenario, error) {
 	return sc, nil
 }
 
-func (x *runner) delayPlays(ctx context.Context, c *delayCase, sc *scenario.Scenario) ([]delayPlay, error) {
+// delayPlays measures the plays of a case. It says what they are, and that each costs so
+// much.
+func (x *runner) delayPlays(ctx context.Context, c *delayCase, sc *scenario.Scenario, cost float64, what string) ([]delayPlay, error) {
 	out := make([]delayPlay, x.Delays)
 	err := each(ctx, x.Parallel, x.Delays, func(i int) error {
 		p := &play{scenario: sc, size: c.size, seed: x.FirstSeed + uint64(i)}
@@ -143,7 +148,7 @@ func (x *runner) delayPlays(ctx context.Context, c *delayCase, sc *scenario.Scen
 			return delayOf(x.pack, s, sc)
 		})
 		if err == nil {
-			x.progress.step(playCost, was, "delay of %s at %s: play %d of %d", c.scenario, sc.Query.Trigger.Interval.Std(), i+1, x.Delays)
+			x.progress.step(cost, was, "%s at %s: play %d of %d", what, sc.Query.Trigger.Interval.Std(), i+1, x.Delays)
 		}
 		return err
 	})
@@ -274,7 +279,8 @@ func quantile(v []float64, share float64) float64 {
 func (r *Report) goals(t *strings.Builder) {
 	r.goalTable(t, "Delay of commit-sync-rising", "commit-sync-rising", "Over many plays at triggers of a minute, from the fault's first batch to the first alert of any severity (info) and to the first ticket. "+
 		"Rise is by how much the upload time per store went up, the median over plays. Plays that found nothing count as endless (-). Early are plays in which such an alert came before the fault.")
-	r.goalTable(t, "Delay of a hung batch", "stalled", "From when the trigger of the batch that hangs was due to the page, in usual intervals of the query, with heartbeats.")
+	r.goalTable(t, "Delay of a hung batch", "stalled", "From when the trigger of the batch that hangs was due to the page, in usual intervals of the query, with heartbeats. The goal is set at triggers of a minute.")
+	r.hungTable(t)
 }
 
 func (r *Report) goalTable(t *strings.Builder, title, symptom, about string) {
@@ -297,8 +303,15 @@ func (g *GoalRow) cells(f *Report) []string {
 	seeds := fmt.Sprintf("%d to %d", f.FirstSeed, f.FirstSeed+uint64(g.Plays)-1)
 	return []string{
 		seeds, g.Fault, g.Trigger, rise, g.Severity, fmt.Sprint(g.Plays), fmt.Sprint(g.Found),
-		goalNumber(g.Median), goalNumber(g.P90), fmt.Sprintf("%g", g.Goal), fmt.Sprint(g.Early),
+		goalNumber(g.Median), goalNumber(g.P90), g.goal(), fmt.Sprint(g.Early),
 	}
+}
+
+func (g *GoalRow) goal() string {
+	if g.Goal == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%g", g.Goal)
 }
 
 // goalNumber writes a delay to a tenth.

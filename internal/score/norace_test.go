@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -102,5 +104,48 @@ func TestPartsOfOtherRulesProgramsSeedsAndSizesAreNotMixedIn(t *testing.T) {
 		if _, _, there, err := keptRun(t.Context(), t, changed); err != nil || there != c.there {
 			t.Errorf("%s changed: %d parts were taken over, want %d, error %v", c.name, there, c.there, err)
 		}
+	}
+}
+
+// The cost of what is done must add up to what was expected, or the progress ends too early
+// or never.
+func TestALeastSilenceIsMeasuredAndKeptApartFromOthers(t *testing.T) {
+	const plays = 2
+	o := Options{
+		Rules: wholeSources(), Delays: plays, FirstSeed: 1, CacheDir: t.TempDir(), KeepDir: filepath.Join(t.TempDir(), "parts"), Program: "one", Parallel: 1,
+	}.withDefaults()
+	measure := func() (rows []HungRow, done, want, fresh float64) {
+		x, err := o.runner(wholePack(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows, err = x.hungTradeOff(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p := x.progress
+		return rows, p.done, p.total - playCost*float64(plays*len(delayCases)), p.fresh
+	}
+	rows, done, want, _ := measure()
+	if math.Abs(done-want) > 1e-9 || done == 0 {
+		t.Errorf("cost %v, expected %v", done, want)
+	}
+	if len(rows) != len(hungLeast) {
+		t.Fatalf("%+v", rows)
+	}
+	for i, least := range []float64{60, 120, 240} {
+		r := &rows[i]
+		// From when the batch was due: the silence begins up to an interval before, and is
+		// looked at with each heartbeat and each tick.
+		if r.Found != plays || r.Trigger != "10s" || r.AtLeast != hungLeast[i] || r.Seconds < least-10 || r.Seconds > least+15 || math.Abs(r.Seconds-10*r.Median) > 0.01 {
+			t.Errorf("%+v", r)
+		}
+	}
+	kept, err := filepath.Glob(filepath.Join(o.KeepDir, "delay-*.json"))
+	if err != nil || len(kept) != plays*len(hungLeast) {
+		t.Errorf("%d parts are kept, error %v", len(kept), err)
+	}
+	again, _, _, fresh := measure()
+	if diff := cmp.Diff(rows, again); diff != "" || fresh != 0 {
+		t.Errorf("measured again: cost %v, %s", fresh, diff)
 	}
 }

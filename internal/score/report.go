@@ -26,6 +26,7 @@ type Report struct {
 	Sizes     []SizeRow     `json:"sizes"`
 	Delays    []DelayRow    `json:"delays"`
 	Goals     []GoalRow     `json:"delay_goals,omitempty"` // delays that have a goal
+	Hung      []HungRow     `json:"hung_trade_off,omitempty"`
 	Healthy   []Exposure    `json:"healthy"`
 	Peers     []PeerRow     `json:"peers"`
 	TradeOff  []TradeOffRow `json:"trade_off,omitempty"`

@@ -48,8 +48,8 @@ type Options struct {
 	// TradeOff asks for the curves over thresholds and holds, on as many healthy
 	// batches; 0 leaves them out.
 	TradeOff int64
-	// Delays is how many plays, from FirstSeed on, each of the delays that have a goal is
-	// measured over; 0 leaves them out.
+	// Delays is how many plays, from FirstSeed on, each of the delays that stand beside a
+	// goal is measured over; 0 leaves them out.
 	Delays   int
 	CacheDir string // for the scenarios' streams; empty: none are kept
 	// KeepDir is where what was measured is kept, part by part, for a score that goes on
@@ -109,6 +109,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if r.Goals, err = x.delays(ctx); err != nil {
 		return r, err
 	}
+	if r.Hung, err = x.hungTradeOff(ctx); err != nil {
+		return r, err
+	}
 	recorded, err := donorsIn(ctx, o.Recorded)
 	if err != nil {
 		return r, fmt.Errorf("recorded events: %w", err)
@@ -141,6 +144,7 @@ type runner struct {
 	cache    *cache
 	parts    *parts
 	progress *progress
+	hung     []hungRules
 }
 
 func (o *Options) runner(pack *rules.Pack, jobs []*play) (*runner, error) {
@@ -152,7 +156,11 @@ func (o *Options) runner(pack *rules.Pack, jobs []*play) (*runner, error) {
 	if x.parts, err = newParts(o, o.Rules); err != nil {
 		return nil, err
 	}
+	if x.hung, err = o.hungRules(pack); err != nil {
+		return nil, err
+	}
 	total := playCost * float64(len(jobs)+max(0, o.Delays)*len(delayCases))
+	total += o.againCost() * float64(max(0, o.Delays)*len(x.hung))
 	for _, h := range o.Healthy {
 		total += batchCost * float64(h.Batches)
 	}

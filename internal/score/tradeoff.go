@@ -65,11 +65,17 @@ func (x *runner) scaled(by, hold float64) (*runner, error) {
 	for _, s := range x.Rules {
 		scaled = append(scaled, rules.Source{Name: s.Name, Data: scaleRules(s.Data, by, hold)})
 	}
-	pack, err := rules.Load(scaled...)
+	return x.withRules(scaled)
+}
+
+// withRules is the runner with other rules, whose parts are kept apart from those of the
+// runner's own.
+func (x *runner) withRules(from []rules.Source) (*runner, error) {
+	pack, err := rules.Load(from...)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := newParts(x.Options, scaled)
+	parts, err := newParts(x.Options, from)
 	return &runner{Options: x.Options, pack: pack, cache: x.cache, parts: parts, progress: x.progress}, err
 }
 
