@@ -81,8 +81,9 @@ type worldPart struct {
 	Rules   map[string]int
 	Peers   map[string]int `json:",omitempty"`
 	Seconds float64
-	// Listened is set where a listener sent heartbeats.
-	Listened bool `json:",omitempty"`
+	// Listened is set where a listener sent heartbeats; LongestMs is the longest batch there.
+	Listened  bool  `json:",omitempty"`
+	LongestMs int64 `json:",omitempty"`
 }
 
 // world is a cluster of healthy queries and the engine that judges them.
@@ -182,7 +183,10 @@ func (w *world) tick() {
 func (w *world) tickEvery() int64 { return max(replay.JudgeEveryMs, w.every/4) }
 
 func (w *world) part(took time.Duration) worldPart {
-	out := worldPart{Batches: w.batches, By: w.by, Rules: w.rules, Seconds: took.Seconds(), Listened: w.listener != nil}
+	out := worldPart{Batches: w.batches, By: w.by, Rules: w.rules, Seconds: took.Seconds()}
+	if w.listener != nil {
+		out.Listened, out.LongestMs = true, w.listener.longestMs
+	}
 	if w.peers != nil {
 		out.Peers = map[string]int{}
 		for i, name := range peerNames {
@@ -214,6 +218,7 @@ func (e *Exposure) take(w *worldPart, every int64) {
 	e.QueryDays += days
 	if w.Listened {
 		e.ListenedDays += days
+		e.LongestSeconds = max(e.LongestSeconds, float64(w.LongestMs)/1000)
 	}
 	for s, n := range w.By {
 		e.By[s] += n

@@ -33,14 +33,16 @@ func listens(i int, every int64) bool {
 // theirs does, as stategauge's listeners do in a driver. All is told in the order of time:
 // what silence is judged by must not be heard before it was said, or after.
 type listener struct {
-	world    *world
-	r        *rand.Rand
-	turns    []turn
-	limit    int64 // batches of each query
-	dueMs    int64 // when the next heartbeat is due; never before the first run
-	envelope event.Envelope
-	event    event.Event
-	update   event.Update
+	world *world
+	r     *rand.Rand
+	turns []turn
+	limit int64 // batches of each query
+	dueMs int64 // when the next heartbeat is due; never before the first run
+	// longestMs is how long the longest batch took.
+	longestMs int64
+	envelope  event.Envelope
+	event     event.Event
+	update    event.Update
 }
 
 // turn is where a query stands on the world's clock.
@@ -146,6 +148,7 @@ func (l *listener) say(t *turn) {
 		return
 	}
 	l.world.batches++
+	l.longestMs = max(l.longestMs, atMs-t.busyMs)
 	t.next(l.limit, atMs)
 }
 

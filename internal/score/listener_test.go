@@ -169,6 +169,9 @@ func TestAHealthyWorldWithAListenerPagesNobody(t *testing.T) {
 		if beats := w.listener.envelope.Seq + 1; beats < 1000*c.every/spark.HeartbeatMs*9/10 {
 			t.Errorf("each %d ms: only %d heartbeats", c.every, beats)
 		}
+		if took := float64(part.LongestMs); took < c.tookMs || took > float64(c.every) {
+			t.Errorf("each %d ms: the longest batch takes %d ms", c.every, part.LongestMs)
+		}
 		if part.By["page"] != 0 || part.Rules["QueryHung"] != 0 {
 			t.Errorf("each %d ms: %v", c.every, part.Rules)
 		}
@@ -236,10 +239,15 @@ func TestTheReportSaysForHowLongHeartbeatsWereJudged(t *testing.T) {
 	if err != nil || e.ListenedDays != 0 {
 		t.Errorf("%v query-days of the first world, error %v", e.ListenedDays, err)
 	}
-	e.take(&worldPart{Batches: 14_400, Listened: true}, 60_000)
+	e.take(&worldPart{Batches: 14_400, Listened: true, LongestMs: 12_000}, 60_000)
+	e.take(&worldPart{Batches: 14_400, Listened: true, LongestMs: 31_000}, 60_000)
+	e.take(&worldPart{Batches: 14_400}, 60_000)
 	r := &Report{Healthy: []Exposure{e}}
-	if text := r.listened(); !strings.HasPrefix(text, "One in 2 of the clusters made has a listener that sends heartbeats, one in 4 at triggers above 5 minutes, where they are most of the work: 10 query-days at 1m0s. ") {
+	if text := r.listened(); !strings.HasPrefix(text, "Half of the clusters made have a listener that sends heartbeats, one in 4 at triggers above 5 minutes, where heartbeats are most of the work: 20 query-days at 1m (the longest batch: 31 s). ") {
 		t.Error(text)
+	}
+	if text := (&Report{Healthy: []Exposure{{Source: "made", QueryDays: 1}}}).listened(); text != "" {
+		t.Errorf("without a listener: %s", text)
 	}
 }
 

@@ -91,8 +91,11 @@ type Exposure struct {
 	By        map[string]int `json:"by_severity"`
 	Rules     map[string]int `json:"by_rule"`
 	Seconds   float64        `json:"seconds,omitempty"` // that making and judging took, of one processor
-	// ListenedDays are the query-days of them in which a listener sent heartbeats.
-	ListenedDays float64 `json:"listened_days,omitempty"`
+	// ListenedDays are the query-days of them in which a listener sent heartbeats, and
+	// LongestSeconds is how long the longest batch of those took: what runs shorter than a
+	// rule with heartbeats waits in any case is no test of it.
+	ListenedDays   float64 `json:"listened_days,omitempty"`
+	LongestSeconds float64 `json:"longest_listened_batch_seconds,omitempty"`
 	// Peers counts what the rules of today fired, over PeerDays.
 	Peers    map[string]int `json:"peers,omitempty"`
 	PeerDays float64        `json:"peer_days,omitempty"`

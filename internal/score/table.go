@@ -132,14 +132,14 @@ func (r *Report) listened() string {
 	var days []string
 	for _, e := range r.made() {
 		if e.ListenedDays > 0 {
-			days = append(days, fmt.Sprintf("%.0f query-days at %s", e.ListenedDays, e.Trigger))
+			days = append(days, fmt.Sprintf("%.0f query-days at %s (the longest batch: %.0f s)", e.ListenedDays, shortTrigger(e.Trigger), e.LongestSeconds))
 		}
 	}
 	if len(days) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("One in %d of the clusters made has a listener that sends heartbeats, one in %d at triggers above %d minutes, where they are most of the work: %s. ", listenShare, listenShareLong, listenLongMs/60_000, strings.Join(days, ", ")) +
-		"Only there are rules with heartbeats put to the test; and as a healthy batch here ends before the next is due, only at long triggers does one last long enough to be taken for a hung one. "
+	return fmt.Sprintf("Half of the clusters made have a listener that sends heartbeats, one in %d at triggers above %d minutes, where heartbeats are most of the work: %s. ", listenShareLong, listenLongMs/60_000, strings.Join(days, ", ")) +
+		"Only there are rules with heartbeats put to the test, and for a hung batch they take none that is shorter than their `at_least`. "
 }
 
 // cut says where time was short.
