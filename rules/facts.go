@@ -163,8 +163,11 @@ func (f *Facts) milliseconds(fact Fact, text string) {
 	}
 }
 
-// sparkVersion reads "4.1.4" as 401; 0 where it is no version.
+// sparkVersion reads "4.1.4" as 401; 0 where it is no version, or none is told.
 func sparkVersion(text string) float64 {
+	if text == "" {
+		return 0
+	}
 	major, rest, _ := strings.Cut(text, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	a, errA := strconv.Atoi(major)

@@ -106,11 +106,8 @@ type world struct {
 // listener and without one.
 func newWorld(pack *rules.Pack, from []*donor, every int64, family, n uint64, listened bool) *world {
 	w := &world{every: every, tickMs: healthyStartMs + every/2 + every/8, by: map[string]int{}, rules: map[string]int{}}
-	var o rules.Options
-	if listened {
-		o.TickMs = w.tickEvery() // ticks so far apart are none that were missed: silence goes on
-	}
-	w.engine = rules.New(pack, o)
+	// Ticks so far apart are none that were missed: silence goes on between them.
+	w.engine = rules.New(pack, rules.Options{TickMs: w.tickEvery()})
 	r := rand.New(rand.NewPCG(family, n<<8|uint64(every%251)))
 	for i := range worldQueries {
 		w.queries = append(w.queries, newHealthyQuery(from[r.IntN(len(from))], every, i, r.Uint64()))

@@ -3,6 +3,7 @@ package score
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -254,5 +255,30 @@ func TestRecordedEventsBecomeDonorsToo(t *testing.T) {
 	}
 	if _, err := donorsIn(t.Context(), []string{"/nowhere/at/all"}); err == nil {
 		t.Error("a file that is not there is no error")
+	}
+}
+
+func TestAQueryThatFallsSilentIsFoundWhateverTheTrigger(t *testing.T) {
+	pack := wholePack(t)
+	for _, every := range []int64{10_000, 60_000, 900_000} {
+		t.Run(fmt.Sprint(every), func(t *testing.T) {
+			w := newWorld(pack, slowDonor(t, 2000), every, 1, 2, false)
+			silent := w.queries[2]
+			for n := int64(0); n < 300+3*dayMs/24/every; n++ {
+				for _, q := range w.queries {
+					if q == silent && n >= 300 {
+						continue
+					}
+					for _, u := range q.next(n) {
+						w.verdicts = w.engine.Apply(u, w.verdicts[:0])
+						w.count()
+					}
+				}
+				w.pass(healthyStartMs + (n+1)*every + every/2)
+			}
+			if n := w.rules["QuerySilentForLong"]; n != 1 {
+				t.Errorf("found %d times, want once: %v", n, w.rules)
+			}
+		})
 	}
 }

@@ -57,10 +57,9 @@ type turn struct {
 
 func newListener(w *world, family, n uint64) *listener {
 	l := &listener{world: w, r: rand.New(rand.NewPCG(family, n<<8|listenerStream)), dueMs: never}
-	// Queries of many versions of Spark run here, and each says its own with its start. This
-	// one says nothing; a text that is no version would cost the engine more than that.
-	app := event.App{SparkVersion: "0.0"}
-	l.envelope = event.Envelope{Sender: fmt.Sprintf("made-%d", n), Seq: -1, App: app}
+	// Queries of many versions of Spark run here, and each says its own with its start: the
+	// listener says none.
+	l.envelope = event.Envelope{Sender: fmt.Sprintf("made-%d", n), Seq: -1}
 	l.event = event.Event{Kind: event.KindHeartbeat, Envelope: &l.envelope}
 	l.update = event.Update{Event: &l.event, Outcome: event.OutcomeHeartbeat, IntervalMs: math.NaN()}
 	for _, q := range w.queries {
