@@ -78,7 +78,7 @@ func TestBlocksKeepTheRhythmInWhichRowsLeave(t *testing.T) {
 	q := newHealthyQuery(d, 900_000, 0, 3)
 	since, longest, gaps := 0, 0, 0
 	for n := range int64(20_000) {
-		list := q.next(n)
+		list := q.next()
 		since++
 		if list[len(list)-1].Event.Batch.Operators[0].Values[event.NumRowsRemoved] > 0 {
 			if n > 60 {
@@ -105,8 +105,8 @@ func TestWhatStandsStillInTheDonorStandsStill(t *testing.T) {
 	q := newHealthyQuery(d, 60_000, 0, 3)
 	moved, updates, last, lastRows := 0, 0, 0.0, 0.0
 	const batches = 10_000
-	for n := range int64(batches) {
-		list := q.next(n)
+	for range int64(batches) {
+		list := q.next()
 		v := &list[len(list)-1].Event.Batch.Operators[0].Values
 		if v[event.RocksDBBytesCopied] != last {
 			moved++
@@ -136,7 +136,7 @@ func TestWhatOnlyGrowsNeverFallsWithinARun(t *testing.T) {
 	q := newHealthyQuery(d, 900_000, 0, 3)
 	hits := 0.0
 	for n := range int64(5000) {
-		list := q.next(n)
+		list := q.next()
 		v := &list[len(list)-1].Event.Batch.Operators[0].Values
 		if v[event.LoadedMapCacheHitCount] < hits && !list[len(list)-1].SegmentStart {
 			t.Fatalf("batch %d: %v after %v", n, v[event.LoadedMapCacheHitCount], hits)

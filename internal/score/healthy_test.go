@@ -49,7 +49,7 @@ func TestHealthyBatchesAreInOrderAndEndInTime(t *testing.T) {
 	q := newHealthyQuery(d, every, 0, 7)
 	last, runs := int64(-1), 0
 	for n := range int64(20_000) {
-		list := q.next(n)
+		list := q.next()
 		for _, u := range list[:len(list)-1] {
 			if u.Outcome == event.OutcomeStarted {
 				runs++
@@ -61,7 +61,7 @@ func TestHealthyBatchesAreInOrderAndEndInTime(t *testing.T) {
 			t.Fatalf("batch %d after %d", b.ID, last)
 		}
 		last = b.ID
-		if took := b.EndMs() - b.StartMs; took <= 0 || took > every {
+		if took := b.EndMs() - b.StartMs; took <= 0 || took > every*9/10+longestPauseMs {
 			t.Fatalf("batch %d takes %d ms", n, took)
 		}
 		if add, whole := b.Values[event.DurationAddBatch], b.Values[event.DurationTriggerExecution]; math.Abs(add-whole) > 1e-6 {
@@ -73,6 +73,63 @@ func TestHealthyBatchesAreInOrderAndEndInTime(t *testing.T) {
 	}
 	if d.batches[0].ID != 1020 || d.batches[0].Values[event.DurationAddBatch] > 2200 {
 		t.Error("the donor was changed")
+	}
+}
+
+func TestTriggersThatAreDueInAPauseDoNotHappenAndTheNextReadsForThem(t *testing.T) {
+	for _, every := range []int64{10_000, 60_000, 900_000} {
+		t.Run(fmt.Sprint(every), func(t *testing.T) {
+			q := newHealthyQuery(slowDonor(t, 2000)[0], every, 0, 7)
+			q.noise.pauses = 40
+			const batches = 20_000
+			dueMs, behind, skipped := healthyStartMs+q.offset, int64(0), int64(0)
+			for id := range int64(batches) {
+				list := q.next()
+				b := list[len(list)-1].Event.Batch
+				took := b.EndMs() - b.StartMs
+				if b.ID != id || b.StartMs != dueMs {
+					t.Fatalf("batch %d starts at %d, want batch %d at %d", b.ID, b.StartMs, id, dueMs)
+				}
+				if rows := b.Values[event.NumInputRows]; behind > 0 && rows < 1000*float64(behind)/2 {
+					t.Fatalf("batch %d reads %v rows, %d triggers did not happen", id, rows, behind)
+				}
+				behind = 0
+				for dueMs += every; dueMs < b.EndMs(); dueMs += every {
+					behind++
+				}
+				skipped += behind
+				if q.behind != behind {
+					t.Fatalf("%d triggers are due while batch %d takes %d ms, want %d", q.behind, id, took, behind)
+				}
+			}
+			if short := every < longestPauseMs; short != (skipped > 0) {
+				t.Errorf("%d triggers did not happen", skipped)
+			}
+		})
+	}
+}
+
+func TestPausesAreAsLongAndAsRareAsTheyAreMeantToBe(t *testing.T) {
+	for seed := range uint64(20) {
+		n := newNoise(rand.New(rand.NewPCG(seed, 1)))
+		if n.pauses < 0 || n.pauses > mostPauses {
+			t.Fatalf("%v pauses a day", n.pauses)
+		}
+		n.pauses = 1
+		count, short := 0, 0
+		const days = 3000
+		for range int64(days * dayMs / 60_000) {
+			if ms := n.pause(60_000); ms > 0 {
+				count++
+				short += one(ms < 24_500) // the middle of 5 and 120 seconds, as times go
+				if ms < shortestPauseMs || ms > longestPauseMs {
+					t.Fatalf("a pause of %v ms", ms)
+				}
+			}
+		}
+		if count < days*9/10 || count > days*11/10 || short < count*4/10 || short > count*6/10 {
+			t.Errorf("%d pauses in %d days, %d of them short", count, days, short)
+		}
 	}
 }
 
@@ -144,7 +201,7 @@ func TestTimePassesInTheDaemonsTicksAndInFourToABatchAtLongIntervals(t *testing.
 			if w.tickMs != healthyStartMs+ms {
 				t.Errorf("batches each %d ms: a tick after %d ms, want %d", every, w.tickMs-healthyStartMs, ms)
 			}
-			w.pass(w.tickMs + 1)
+			w.tick()
 		}
 	}
 }
@@ -183,9 +240,9 @@ func TestWorldsAreMadeBySeedAlone(t *testing.T) {
 	count := func(family uint64) float64 {
 		w := newWorld(packOf(t, trigger1), []*donor{donorForTest(t)}, 60_000, family, 3, false)
 		sum := 0.0
-		for n := range int64(200) {
+		for range int64(200) {
 			for _, q := range w.queries {
-				list := q.next(n)
+				list := q.next()
 				ms, _ := list[len(list)-1].Event.Batch.DurationMs()
 				sum += ms
 			}
@@ -263,19 +320,10 @@ func TestAQueryThatFallsSilentIsFoundWhateverTheTrigger(t *testing.T) {
 	for _, every := range []int64{10_000, 60_000, 900_000} {
 		t.Run(fmt.Sprint(every), func(t *testing.T) {
 			w := newWorld(pack, slowDonor(t, 2000), every, 1, 2, false)
-			silent := w.queries[2]
-			for n := int64(0); n < 300+3*dayMs/24/every; n++ {
-				for _, q := range w.queries {
-					if q == silent && n >= 300 {
-						continue
-					}
-					for _, u := range q.next(n) {
-						w.verdicts = w.engine.Apply(u, w.verdicts[:0])
-						w.count()
-					}
-				}
-				w.pass(healthyStartMs + (n+1)*every + every/2)
-			}
+			w.begin()
+			w.until(halfway(w, 300))
+			w.turns[2].atMs = never
+			w.until(halfway(w, 300+3*dayMs/24/every))
 			if n := w.rules["QuerySilentForLong"]; n != 1 {
 				t.Errorf("found %d times, want once: %v", n, w.rules)
 			}

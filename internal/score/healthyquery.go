@@ -2,6 +2,7 @@ package score
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"github.com/stategauge/stategauge/event"
@@ -19,12 +20,16 @@ type healthyQuery struct {
 	noise  *noise
 	every  int64
 	offset int64 // from the grid
-	at     int   // place in the donor of the batch that is made
-	left   int   // batches that are left of the block
-	memory []operatorMemory
-	run    int
-	fresh  bool   // the next batch is the first of its run
-	sender string // of the listener that tells of the query; empty: none does
+	id     int64 // of the next batch
+	// skipped counts triggers of the grid that did not happen since one before them took
+	// too long; behind are those since the newest batch.
+	skipped, behind int64
+	at              int // place in the donor of the batch that is made
+	left            int // batches that are left of the block
+	memory          []operatorMemory
+	run             int
+	fresh           bool   // the next batch is the first of its run
+	sender          string // of the listener that tells of the query; empty: none does
 
 	ref     event.QueryRef
 	batch   event.Batch
@@ -44,12 +49,12 @@ func newHealthyQuery(from *donor, every int64, i int, seed uint64) *healthyQuery
 	return q
 }
 
-// next returns the updates of batch n: the batch, and before it the end of a run and
-// the start of another where the query is restarted. They are valid until the next
+// next returns the updates of the next batch: the batch, and before it the end of a run
+// and the start of another where the query is restarted. They are valid until the next
 // call.
-func (q *healthyQuery) next(n int64) []*event.Update {
+func (q *healthyQuery) next() []*event.Update {
 	q.out = q.out[:0]
-	start := healthyStartMs + n*q.every + q.offset
+	start := healthyStartMs + (q.id+q.skipped)*q.every + q.offset
 	if !q.fresh && q.noise.r.Float64() < float64(q.every)/(restartDays*dayMs) {
 		q.say(&q.ended, event.KindTerminated, event.OutcomeTerminated, event.StateTerminated, start-2000)
 		q.run++
@@ -59,8 +64,9 @@ func (q *healthyQuery) next(n int64) []*event.Update {
 		q.say(&q.started, event.KindStarted, event.OutcomeStarted, event.StateRunning, start-1000)
 		q.started.Event.Envelope = q.envelope()
 	}
-	q.make(n, start)
+	q.make(start)
 	q.fresh = false
+	q.id++
 	return q.out
 }
 
@@ -84,25 +90,30 @@ func (q *healthyQuery) envelope() *event.Envelope {
 	return &event.Envelope{Sender: q.sender, App: event.App{SparkVersion: q.from.batches[0].Spark.String()}}
 }
 
-// make puts batch n together.
-func (q *healthyQuery) make(n, start int64) {
+// make puts the next batch together.
+func (q *healthyQuery) make(start int64) {
 	seam := q.step()
 	src := q.from.batches[q.at]
 	b := &q.batch
 	b.CopyFrom(src)
-	b.Query, b.Run, b.ID, b.StartMs = q.ref, q.runID(), n, start
+	b.Query, b.Run, b.ID, b.StartMs = q.ref, q.runID(), q.id, start
 	shift(&b.EventTimeMaxMs, start-src.StartMs)
 	shift(&b.WatermarkMs, start-src.StartMs)
 	times, load := q.noise.next(start)
 	if q.fresh {
 		times *= 2 // caches are cold
 	}
+	if q.behind > 0 { // what came meanwhile is read now
+		more := float64(1 + q.behind)
+		times, load = times*math.Pow(more, q.noise.growth), load*more
+	}
 	q.scale(b, times, load)
+	q.pause(b, q.noise.pause(q.every))
 	q.remember(b, src, seam)
 	for i := range b.Operators {
 		o := &b.Operators[i]
 		if o.SnapshotMin >= 0 {
-			o.SnapshotMin += n - src.ID
+			o.SnapshotMin += q.id - src.ID
 		}
 	}
 	q.event = event.Event{Kind: event.KindProgress, Batch: b, Query: q.ref, Run: b.Run, AtMs: start}
@@ -198,7 +209,22 @@ var secondsOf, amountsOf = func() (s, a [2][]event.MetricID) {
 	return s, a
 }()
 
-// scale applies noise and load. A healthy batch ends before the next is due.
+// pause lets the batch stand still for so many milliseconds. Triggers that were due
+// meanwhile do not happen.
+func (q *healthyQuery) pause(b *event.Batch, ms float64) {
+	q.behind = 0
+	if ms == 0 {
+		return
+	}
+	for _, id := range [...]event.MetricID{event.DurationAddBatch, event.DurationTriggerExecution, event.BatchDuration} {
+		b.Values[id] += ms // absent stays absent
+	}
+	q.behind = max(0, (b.EndMs()-b.StartMs+q.every-1)/q.every-1)
+	q.skipped += q.behind
+}
+
+// scale applies noise and load. A healthy batch ends before the next is due, but for a
+// pause.
 func (q *healthyQuery) scale(b *event.Batch, times, load float64) {
 	if ms, _ := b.DurationMs(); ms*times > 0.9*float64(q.every) {
 		times = 0.9 * float64(q.every) / ms

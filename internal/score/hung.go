@@ -25,11 +25,18 @@ type HungRow struct {
 	// Seconds the same in seconds; -1 is endless.
 	Median  float64 `json:"median"`
 	Seconds float64 `json:"median_seconds"`
+	// Pages is how often the rule fired on healthy queries with heartbeats, in Days
+	// query-days; 0 days where that was not measured.
+	Pages int     `json:"healthy_pages"`
+	Days  float64 `json:"healthy_days"`
 }
 
 const (
 	hungRule  = "QueryHung"
 	hungEvery = 10 * time.Second // where the least length decides, and no multiple of batches does
+	// hungShare is how many times the healthy batches of a trade-off each least length is
+	// tried on: half of the clusters have no heartbeats, and pauses are rare.
+	hungShare = 3
 )
 
 // hungLeast are the least lengths of a silence, as rules write them.
@@ -131,9 +138,36 @@ func (x *runner) hungTradeOff(ctx context.Context) (rows []HungRow, err error) {
 	return rows, nil
 }
 
+// hungHealthy counts what each least length of a silence does on healthy queries.
+func (x *runner) hungHealthy(ctx context.Context, rows []HungRow, sources []*donor) error {
+	for i, v := range x.hung[:len(rows)] {
+		with, err := x.withRules(v.from)
+		if err != nil {
+			return fmt.Errorf("rule %s at least %s: %w", hungRule, v.atLeast, err)
+		}
+		e, err := with.healthy(ctx, HealthyRun{Every: hungEvery, Batches: hungShare * x.TradeOff}, sources, 0)
+		if err != nil {
+			return fmt.Errorf("rule %s at least %s on healthy queries: %w", hungRule, v.atLeast, err)
+		}
+		rows[i].Pages, rows[i].Days = e.Rules[hungRule], e.ListenedDays
+	}
+	return nil
+}
+
+// healthyPages is the rate of the rule on healthy queries and its bound, per 1,000
+// query-days; - where it was not measured.
+func (h *HungRow) healthyPages() (rate, bound string) {
+	if h.Days == 0 {
+		return "-", "-"
+	}
+	e := Exposure{QueryDays: h.Days, By: map[string]int{"page": h.Pages}}
+	r, b := e.Rate("page")
+	return fmt.Sprintf("%.1f", r), fmt.Sprintf("%.1f", b)
+}
+
 // hungTable writes what another least length of a silence would do.
 func (r *Report) hungTable(t *strings.Builder) {
-	rows := [][]string{{"seeds", "trigger", "least length of a silence", "plays", "found", "median in usual intervals", "median in seconds"}}
+	rows := [][]string{{"seeds", "trigger", "least length of a silence", "plays", "found", "median in usual intervals", "median in seconds", "healthy query-days", "pages in them", "per 1,000", "95 % bound"}}
 	for _, f := range r.families() {
 		for i := range f.Hung {
 			h := &f.Hung[i]
@@ -142,9 +176,14 @@ func (r *Report) hungTable(t *strings.Builder) {
 				least += " (as it is)"
 			}
 			seeds := fmt.Sprintf("%d to %d", f.FirstSeed, f.FirstSeed+uint64(h.Plays)-1)
-			rows = append(rows, []string{seeds, h.Trigger, least, fmt.Sprint(h.Plays), fmt.Sprint(h.Found), goalNumber(h.Median), goalNumber(h.Seconds)})
+			rate, bound := h.healthyPages()
+			rows = append(rows, []string{
+				seeds, h.Trigger, least, fmt.Sprint(h.Plays), fmt.Sprint(h.Found), goalNumber(h.Median), goalNumber(h.Seconds),
+				fmt.Sprintf("%.0f", h.Days), fmt.Sprint(h.Pages), rate, bound,
+			})
 		}
 	}
 	table(t, "Delay of a hung batch and the least length of a silence", "The same plays, judged with another `at_least` of "+hungRule+". At short triggers it alone decides how soon the page comes. "+
-		"Its price is plain: each pause of a healthy trigger that is longer than it and than 5 times the 99th percentile of the query's batches pages somebody.", rows)
+		"Its price: each pause of a healthy trigger that is longer than it and than 5 times the 99th percentile of the query's batches pages somebody. "+
+		pausesText()+" How often a cluster of yours pauses decides what is right there.", rows)
 }

@@ -89,7 +89,7 @@ func TestReportsComeBackFromJSONAsTheyWere(t *testing.T) {
 		Rules: 3, Seeds: 3, FirstSeed: 1001,
 		Goals: []GoalRow{{Symptom: "stalled", Fault: "a batch hangs", Trigger: "10s", Severity: "page", Unit: inIntervals, Plays: 20, Found: 20, Median: 24.5, P90: 25}},
 		Hung: []HungRow{
-			{Trigger: "10s", AtLeast: "1m", Plays: 20, Found: 20, Median: 7.25, Seconds: 72.5},
+			{Trigger: "10s", AtLeast: "1m", Plays: 20, Found: 20, Median: 7.25, Seconds: 72.5, Pages: 2, Days: 100},
 			{Trigger: "10s", AtLeast: "4m", Own: true, Plays: 20, Found: 8, Median: -1, Seconds: -1},
 		},
 		Healthy: []Exposure{{Source: "made", Trigger: "1m0s", Batches: 14_400, QueryDays: 10, ListenedDays: 5, By: map[string]int{}, Rules: map[string]int{}}},
@@ -116,12 +116,32 @@ func TestReportsComeBackFromJSONAsTheyWere(t *testing.T) {
 	for _, want := range []string{
 		"| 1001 to 1020 | a batch hangs | 10s     |      | page  | 20    | 20    | 24.5   | 25              | -                  | 0     |\n",
 		"## Delay of a hung batch and the least length of a silence\n",
-		"| 1001 to 1020 | 10s     | 1m                        | 20    | 20    | 7.3                       | 72.5              |\n",
-		"| 1001 to 1020 | 10s     | 4m (as it is)             | 20    | 8     | -                         | -                 |\n",
-		"| 1 to 20      | 10s     | 1m                        | 20    | 20    | 7.3                       | 72.5              |\n",
+		"| 1001 to 1020 | 10s     | 1m                        | 20    | 20    | 7.3                       | 72.5              | 100                | 2             | 20.0      | 63.0       |\n",
+		"| 1001 to 1020 | 10s     | 4m (as it is)             | 20    | 8     | -                         | -                 | 0                  | 0             | -         | -          |\n",
+		"| 1 to 20      | 10s     | 1m                        | 20    | 20    | 7.3                       | 72.5              | 100                | 2             | 20.0      | 63.0       |\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+}
+
+func TestAShortLeastSilencePagesForPausesOfHealthyQueries(t *testing.T) {
+	o := Options{Rules: []rules.Source{{Name: "r.yaml", Data: []byte(hungFlow)}}, FirstSeed: 1, TradeOff: 200_000}.withDefaults()
+	x := runnerForTest(t, o, packOf(t, hungFlow))
+	var rows []HungRow
+	for _, least := range []string{"10s", "4m"} {
+		data, _ := putAtLeast([]byte(hungFlow), hungRule, least)
+		x.hung = append(x.hung, hungRules{atLeast: least, from: []rules.Source{{Name: "r.yaml", Data: data}}})
+		rows = append(rows, HungRow{AtLeast: least})
+	}
+	if err := x.hungHealthy(t.Context(), rows, slowDonor(t, 2000)); err != nil {
+		t.Fatal(err)
+	}
+	if short := &rows[0]; short.Pages == 0 || float64(short.Pages) > mostPauses*short.Days {
+		t.Errorf("%d pages in %v query-days, where each query pauses at most once a day", short.Pages, short.Days)
+	}
+	if long := &rows[1]; long.Pages > 0 || long.Days < 10 {
+		t.Errorf("%d pages in %v query-days, where no pause is so long", long.Pages, long.Days)
 	}
 }

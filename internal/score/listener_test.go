@@ -26,8 +26,8 @@ func queriesTold(w *world, batches int64) map[event.QueryID]*told {
 	for _, q := range w.queries {
 		x := &told{}
 		out[q.ref.ID] = x
-		for n := range batches {
-			for _, u := range q.next(n) {
+		for range batches {
+			for _, u := range q.next() {
 				switch e := u.Event; u.Outcome {
 				case event.OutcomeStarted:
 					x.runs = append(x.runs, spanOfRun{e.Run, e.AtMs, never})
@@ -52,6 +52,10 @@ func at(list []spanOfRun, ms int64) *spanOfRun {
 	return nil
 }
 
+// halfway is the moment half an interval behind the one in which batch n+1 is due, where
+// nothing pauses.
+func halfway(w *world, n int64) int64 { return healthyStartMs + (n+1)*w.every + w.every/2 }
+
 // slowDonor is a healthy query with batches of so many milliseconds.
 func slowDonor(t testing.TB, tookMs float64) []*donor {
 	t.Helper()
@@ -72,12 +76,12 @@ func TestHeartbeatsComeAtTheirRhythmAndNameTheRunAndTheTriggerThatIsActive(t *te
 			want := queriesTold(newWorld(pack, donors, c.every, 1, 3, false), c.batches)
 			w := newWorld(pack, donors, c.every, 1, 3, true)
 			l := w.listener
-			l.begin(c.batches)
-			firstMs, lastMs := l.nextMs(), int64(0)
+			w.begin()
+			firstMs, lastMs := w.nextMs(), int64(0)
 			active, idle, runs := 0, 0, map[event.RunID]bool{}
-			for end := w.halfway(c.batches - 2); l.nextMs() < end; {
+			for end := halfway(w, c.batches-2); w.nextMs() < end; {
 				seq := l.envelope.Seq
-				l.step()
+				w.step()
 				if l.envelope.Seq == seq {
 					continue
 				}
@@ -119,25 +123,28 @@ func TestAListenersWorldTellsTheSameBatchesInTheOrderOfTime(t *testing.T) {
 	pack := packOf(t, "groups: []")
 	want := queriesTold(newWorld(pack, slowDonor(t, 20_000), every, 1, 3, false), batches)
 	w := newWorld(pack, slowDonor(t, 20_000), every, 1, 3, true)
-	l := w.listener
-	l.begin(batches)
+	w.begin()
 	lastMs, heard := int64(0), map[event.QueryID]int{}
-	for l.nextMs() < w.halfway(batches-1) {
-		i, atMs := l.first()
-		if now := l.nextMs(); now < lastMs {
+	for w.nextMs() < halfway(w, batches-2) {
+		i, atMs := w.first()
+		if now := w.nextMs(); now < lastMs {
 			t.Fatalf("time goes back from %d to %d", lastMs, now)
-		} else if lastMs = now; now == atMs && l.turns[i].left[0].Outcome == event.OutcomeExecuted {
-			b := l.turns[i].left[0].Event.Batch
+		} else if lastMs = now; now == atMs && w.turns[i].left[0].Outcome == event.OutcomeExecuted {
+			b := w.turns[i].left[0].Event.Batch
 			x := want[b.Query.ID].batches[heard[b.Query.ID]]
 			if b.StartMs != x.fromMs || b.EndMs() != x.to || atMs != x.to || b.Run != x.run {
 				t.Fatalf("batch %d of %s: %d to %d, heard at %d, want %+v", b.ID, b.Query.ID, b.StartMs, b.EndMs(), atMs, x)
 			}
 			heard[b.Query.ID]++
 		}
-		l.step()
+		w.step()
 	}
-	if w.batches != batches*worldQueries {
-		t.Errorf("%d batches", w.batches)
+	all := 0
+	for _, n := range heard {
+		all += n
+	}
+	if w.batches != int64(all) || len(heard) != worldQueries || all < batches*worldQueries*98/100 {
+		t.Errorf("%d batches, heard %v", w.batches, heard)
 	}
 }
 
@@ -169,7 +176,7 @@ func TestAHealthyWorldWithAListenerPagesNobody(t *testing.T) {
 		if beats := w.listener.envelope.Seq + 1; beats < 1000*c.every/spark.HeartbeatMs*9/10 {
 			t.Errorf("each %d ms: only %d heartbeats", c.every, beats)
 		}
-		if took := float64(part.LongestMs); took < c.tookMs || took > float64(c.every) {
+		if took := float64(part.LongestMs); took < c.tookMs || took > float64(c.every)+longestPauseMs {
 			t.Errorf("each %d ms: the longest batch takes %d ms", c.every, part.LongestMs)
 		}
 		if part.By["page"] != 0 || part.Rules["QueryHung"] != 0 {
@@ -182,17 +189,16 @@ func TestAHealthyWorldWithAListenerPagesNobody(t *testing.T) {
 // within so many intervals of it.
 func hang(t *testing.T, w *world, intervals int64) (said []rules.Verdict, hungMs int64) {
 	t.Helper()
-	l := w.listener
-	l.begin(1 << 30)
-	l.until(w.halfway(200))
-	victim := &l.turns[2]
-	for victim.busyMs > l.nextMs() {
-		l.step()
+	w.begin()
+	w.until(halfway(w, 200))
+	victim := &w.turns[2]
+	for victim.busyMs > w.nextMs() {
+		w.step()
 	}
 	victim.atMs = never
-	hungMs = l.nextMs()
-	for l.nextMs() < hungMs+intervals*w.every {
-		l.step()
+	hungMs = w.nextMs()
+	for w.nextMs() < hungMs+intervals*w.every {
+		w.step()
 		for _, v := range w.verdicts {
 			if v.Rule == "QueryHung" && v.Alert != nil && v.Alert.State == rules.Firing {
 				kept := v
@@ -254,17 +260,17 @@ func TestTheReportSaysForHowLongHeartbeatsWereJudged(t *testing.T) {
 func TestAQueryIsNotNamedBetweenTwoRuns(t *testing.T) {
 	w := newWorld(packOf(t, "groups: []"), slowDonor(t, 300_000), 900_000, 1, 3, true)
 	l := w.listener
-	l.begin(2000)
-	for l.nextMs() < w.halfway(1998) {
-		i, atMs := l.first()
-		x := &l.turns[i]
-		ends := atMs == l.nextMs() && x.left[0].Outcome == event.OutcomeTerminated
-		l.step()
+	w.begin()
+	for w.nextMs() < halfway(w, 1998) {
+		i, atMs := w.first()
+		x := &w.turns[i]
+		ends := atMs == w.nextMs() && x.left[0].Outcome == event.OutcomeTerminated
+		w.step()
 		if !ends {
 			continue
 		}
 		l.dueMs = atMs
-		l.step()
+		w.step()
 		for _, a := range l.envelope.Active {
 			if a.ID == x.query.ref.ID {
 				t.Fatalf("%+v is named, and its run has ended", a)

@@ -131,6 +131,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		if r.TradeOff, err = x.tradeOff(ctx, jobs, sources); err != nil {
 			return r, err
 		}
+		if err = x.hungHealthy(ctx, r.Hung, sources); err != nil {
+			return r, err
+		}
 	}
 	r.finish()
 	r.Seconds = time.Since(began).Seconds()
@@ -166,6 +169,7 @@ func (o *Options) runner(pack *rules.Pack, jobs []*play) (*runner, error) {
 	}
 	if o.TradeOff > 0 {
 		total += float64(len(tradeOffPoints)) * (judgeCost*float64(len(o.hardest(jobs))) + batchCost*float64(o.TradeOff))
+		total += float64(len(x.hung)) * batchCost * float64(hungShare*o.TradeOff)
 	}
 	x.progress = newProgress(o.Say, total)
 	return x, nil

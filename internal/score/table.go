@@ -124,7 +124,7 @@ func (r *Report) healthy(t *strings.Builder) {
 	}
 	table(t, "Alerts on healthy queries", "The budget is 1 page per 1,000 query-days and 16.7 tickets (1 per 60 query-days). The bound is Poisson's: the true rate lies below it with 95 % confidence. "+
 		fmt.Sprintf("Made are batches put together anew in blocks of %d healthy runs, %d of them recorded from Spark, under noise and a daily load of their own. ", r.Donors, r.Recorded)+
-		"That a query runs with Spark's defaults (PostureDefaults) is so, and is said once of each. "+r.listened()+r.cut()+r.fired(), rows)
+		pausesText()+" That a query runs with Spark's defaults (PostureDefaults) is so, and is said once of each. "+r.listened()+r.cut()+r.fired(), rows)
 }
 
 // listened says for how long heartbeats were judged.
