@@ -293,16 +293,23 @@ func (e *Engine) newSeries(q *queryState, ri, index int, name string) *series {
 	} else {
 		s.tracker = r.detector.newTracker(e.scratch)
 	}
-	s.stride, s.patience = quietStride, 1
+	s.stride = quietStride
 	if d, ok := r.detector.(paced); ok {
 		s.stride = int32(d.stride())
 	}
-	if s.stride > 1 && r.detector.span().Ms > 0 {
-		s.patience = hoursPatience
-	}
+	s.patience = patienceOf(r.detector, s.stride)
 	s.judged, s.waited = Judgement{Said: SaidTooFew, Since: -1}, int(s.stride*s.patience) // judged at once
 	s.evidence = e.evidenceOf(q, ri, index, name)
 	return s
+}
+
+// patienceOf is how many strides a quiet series waits at most. A rhythm is one of batches:
+// what comes each tenth shows as soon where they are short.
+func patienceOf(d detector, stride int32) int32 {
+	if _, rhythm := d.(*spiking); rhythm || stride == 1 || d.span().Ms == 0 {
+		return 1
+	}
+	return hoursPatience
 }
 
 // dropGone ends the series of operators that the query no longer has.

@@ -30,6 +30,7 @@ func TestAQuietRuleIsJudgedAsOftenAsItsWindowTurns(t *testing.T) {
 	const (
 		ofHours   = "      - {alert: A, signal: took, rising: {over: 60 batches and 1h}}\n"
 		ofBatches = "      - {alert: A, signal: took, rising: {over: 60 batches}}\n"
+		ofRhythm  = "      - {alert: A, signal: took, spiking: {over: 60 batches and 1h}}\n"
 		ofEach    = "      - {alert: A, signal: took, above: {limit: 1000, batches: 3 of 3}}\n"
 	)
 	for _, tc := range []struct {
@@ -44,6 +45,7 @@ func TestAQuietRuleIsJudgedAsOftenAsItsWindowTurns(t *testing.T) {
 		{"batches alone, of a second: a stride", ofBatches, 1000, quietStride},
 		{"batches alone, of ten seconds: a stride", ofBatches, 10_000, quietStride},
 		{"batches alone, of a minute: five minutes", ofBatches, minuteMs, 5},
+		{"a rhythm, batches of ten seconds: strides of its own, two while nothing spikes", ofRhythm, 10_000, 32},
 		{"a limit that each batch is held against", ofEach, 1000, 1},
 	} {
 		t.Run(tc.about, func(t *testing.T) {
