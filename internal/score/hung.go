@@ -185,5 +185,5 @@ func (r *Report) hungTable(t *strings.Builder) {
 	}
 	table(t, "Delay of a hung batch and the least length of a silence", "The same plays, judged with another `at_least` of "+hungRule+". At short triggers it alone decides how soon the page comes. "+
 		"Its price: each pause of a healthy trigger that is longer than it and than 5 times the 99th percentile of the query's batches pages somebody. "+
-		pausesText()+" How often a cluster of yours pauses decides what is right there.", rows)
+		"Healthy queries pause as is said above. How long those of your clusters do decides what is right there.", rows)
 }

@@ -33,7 +33,7 @@ func newNoise(r *rand.Rand) *noise {
 
 const dayMs = 24 * 3600 * 1000
 
-// A query pauses so often a day at most, and for so long.
+// A query pauses so often a day at most (pausesText says so too), and for so long.
 const (
 	mostPauses      = 1
 	shortestPauseMs = 5000.0
@@ -42,8 +42,8 @@ const (
 
 // pausesText says how healthy queries pause.
 func pausesText() string {
-	return fmt.Sprintf("Healthy queries stand still now and then, as in a garbage collection or while an executor is replaced: each up to %d times a day, for %g seconds to %g minutes, short pauses more often than long ones; triggers that are due meanwhile do not happen, and the next one reads more.",
-		mostPauses, shortestPauseMs/1000, longestPauseMs/60_000)
+	return fmt.Sprintf("Healthy queries stand still now and then, as in a garbage collection or while an executor is replaced: each once a day at most, for %g seconds to %g minutes, short pauses more often than long ones; triggers that are due meanwhile do not happen, and the next one reads more.",
+		shortestPauseMs/1000, longestPauseMs/60_000)
 }
 
 // pause is for how long the next batch stands still, milliseconds; most do not. A pause of
