@@ -79,7 +79,7 @@ func (s *fullStream) update() event.Update {
 		}
 	}
 	b.Settle()
-	u.IntervalMs = float64(s.everyMs)
+	u.IntervalMs, u.Origin.ReceivedMs = float64(s.everyMs), s.nowMs
 	return u
 }
 
@@ -167,7 +167,7 @@ func benchWholePack(b *testing.B, everyMs int64) {
 		for range n {
 			u := &updates[at%len(updates)]
 			u.Event.Batch = &batches[at%len(updates)]
-			u.Event.Batch.ID, u.Event.Batch.StartMs = s.next, s.nowMs
+			u.Event.Batch.ID, u.Event.Batch.StartMs, u.Origin.ReceivedMs = s.next, s.nowMs, s.nowMs
 			ageRows(u.Event.Batch, 60_000)
 			at++
 			s.next++
