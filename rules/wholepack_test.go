@@ -198,3 +198,39 @@ func trendsOf(p *Pack) int {
 	}
 	return n
 }
+
+// BenchmarkWholePackOfAFleetVersusOneQuery is a batch of one of many queries through the
+// whole pack, beside a batch of one that is alone, windows full: in a fleet what a query
+// keeps has left the caches until its next batch comes.
+func BenchmarkWholePackOfAFleetVersusOneQuery(b *testing.B) {
+	p := wholePack(b)
+	reportRatio(b, playFleet(p, 300), playFleet(p, 1))
+}
+
+// playFleet returns what plays so many batches of queries in turn, a batch of each after
+// the other.
+func playFleet(p *Pack, queries int) func(batches int) {
+	const everyMs = 10_000
+	e := New(p, Options{})
+	streams := make([]*fullStream, queries)
+	for i := range streams {
+		streams[i] = newFullStream(e, i)
+		streams[i].everyMs = everyMs
+		streams[i].play(900)
+	}
+	u := streams[0].update()
+	at := 0
+	return func(batches int) {
+		for range batches {
+			s := streams[at%queries]
+			at++
+			b, id := u.Event.Batch, event.QueryID(s.id)
+			b.Query.ID, b.ID, b.StartMs = id, s.next, s.nowMs
+			u.Event.Query.ID, u.Origin.ReceivedMs = id, s.nowMs
+			ageRows(b, 60_000)
+			s.next++
+			s.nowMs += everyMs
+			s.verdicts = e.Apply(&u, s.verdicts[:0])
+		}
+	}
+}
