@@ -206,7 +206,7 @@ func (e *Engine) query(u *event.Update) *queryState {
 // know makes a query one of the engine's.
 func (e *Engine) know(q *queryState) {
 	e.queries[q.ref.ID] = q
-	e.order = e.order[:0]
+	e.order = nil
 	e.opts.Metrics.queries.Inc()
 }
 
@@ -214,7 +214,7 @@ func (e *Engine) know(q *queryState) {
 func (e *Engine) lose(q *queryState) {
 	e.hold(q, false)
 	delete(e.queries, q.ref.ID)
-	e.order = e.order[:0]
+	e.order = nil // and not shorter: it would hold on to what was behind its end
 	e.opts.Metrics.queries.Dec()
 }
 

@@ -1,7 +1,10 @@
 package rules
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/stategauge/stategauge/event"
 )
@@ -41,4 +44,33 @@ func TestAQueryThatMovedIsLetGoWithoutAResolve(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNothingHoldsOnToWhatAQueryKeptOnceItIsGone(t *testing.T) {
+	e := New(wholePack(t), Options{})
+	var states []weak.Pointer[queryState]
+	for i := range 8 {
+		s := newFullStream(e, i)
+		s.play(40)
+		states = append(states, weak.Make(e.queries[event.QueryID(s.id)]))
+	}
+	nowMs := e.nowMs
+	e.Tick(nowMs+1, nil)
+	for i := range 7 {
+		id := event.QueryID(fmt.Sprint("q", i))
+		if i%2 == 0 {
+			e.Forget(id, nowMs+2, nil)
+		} else {
+			e.LetMove(id)
+		}
+	}
+	e.Tick(nowMs+3, nil)
+	runtime.GC()
+	runtime.GC()
+	for i, p := range states {
+		if gone := p.Value() == nil; gone != (i < 7) {
+			t.Errorf("query %d: its state is gone: %v", i, gone)
+		}
+	}
+	runtime.KeepAlive(e)
 }
