@@ -209,9 +209,6 @@ type changedView struct {
 // neverAgain is why nothing is found where nothing happened.
 const neverAgain = "it did not happen again"
 
-// waits is stays: what has not happened does not happen by itself.
-func (v changedView) waits(q *queryState, _ int64, before *Judgement) bool { return v.stays(q, before) }
-
 // stays reports whether judge would say the same as before: most queries never have what
 // a rule is about.
 func (v changedView) stays(q *queryState, before *Judgement) bool {

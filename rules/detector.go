@@ -56,8 +56,8 @@ type settled interface {
 	stays(q *queryState, before *Judgement) bool
 }
 
-// patient is a watcher that knows so where nothing but time has passed, and puts the
-// time into the judgement.
+// patient is a watcher that knows only where nothing but time has passed, and puts the time
+// into the judgement.
 type patient interface {
 	waits(q *queryState, nowMs int64, before *Judgement) bool
 }

@@ -87,9 +87,6 @@ func (failedView) stays(q *queryState, before *Judgement) bool {
 	return q.story.failure == nil && before.Said == SaidClear && before.Why == goesOn
 }
 
-// waits is stays: time alone fails nothing.
-func (v failedView) waits(q *queryState, _ int64, before *Judgement) bool { return v.stays(q, before) }
-
 func (d *failed) judge(q *queryState, nowMs int64) Judgement {
 	f := q.story.failure
 	switch {
