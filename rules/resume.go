@@ -19,7 +19,8 @@ func (e *Engine) Replay(u *event.Update, out []Verdict) []Verdict {
 }
 
 // Listened says that a process was at work at a moment, before a restart and after the
-// state that was loaded: silence up to there is silence. Unix milliseconds.
+// state that was loaded: silence up to there is silence. It judges nothing. Unix
+// milliseconds.
 func (e *Engine) Listened(nowMs int64) {
 	e.ticked = max(e.ticked, nowMs)
 	e.advance(nowMs)

@@ -146,41 +146,124 @@ func TestABacktestOfAHistorySaysWhatTheDaemonSaidOfSilence(t *testing.T) {
 
 func clockTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.TimeOnly) }
 
+// lives plays events to a daemon and lets time pass between them. What after returns goes
+// on with the next event. It returns what the last daemon shows.
+func lives(t *testing.T, events []heard, after func(*mortal, heard) *mortal) string {
+	t.Helper()
+	var now atomic.Int64
+	now.Store(events[0].atMs)
+	m := born(t, vfs.NewCrashableMem(), &now, 2)
+	for _, e := range events {
+		m.pass(events[0].atMs, e.atMs)
+		m.hear(e)
+		m = after(m, e)
+	}
+	defer m.stop()
+	return m.shows()
+}
+
+// untouched is a daemon that nothing happens to.
+func untouched(m *mortal, _ heard) *mortal { return m }
+
+// reborn is the daemon that starts after a power cut of this moment.
+func (m *mortal) reborn(random *rand.Rand, shards int) *mortal {
+	next := m.cut(random)
+	m.stop()
+	return born(m.t, next, m.now, shards)
+}
+
 // TestAPowerCutShowsInNoVerdictOfSilence cuts the power of daemons that judge silence by
 // heartbeats.
 func TestAPowerCutShowsInNoVerdictOfSilence(t *testing.T) {
 	events := hanging(85)
-	var now atomic.Int64
-	now.Store(events[0].atMs)
-	calm := born(t, vfs.NewCrashableMem(), &now, 2)
-	for _, e := range events {
-		calm.pass(events[0].atMs, e.atMs)
-		calm.hear(e)
-	}
-	want := calm.shows()
-	calm.stop()
+	want := lives(t, events, untouched)
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 70))
-			now.Store(events[0].atMs)
-			m, cuts := born(t, vfs.NewCrashableMem(), &now, 2), 0
-			for _, e := range events {
-				m.pass(events[0].atMs, e.atMs)
-				m.hear(e)
-				switch random.IntN(60) {
+			// What happens when has dice of its own: a cut throws as often as files wait.
+			when, random := rand.New(rand.NewPCG(seed, 70)), rand.New(rand.NewPCG(seed, 72))
+			cuts := 0
+			got := lives(t, events, func(m *mortal, _ heard) *mortal {
+				switch when.IntN(60) {
 				case 0, 1:
 					m.app.journal.save()
 				case 2:
-					next := m.cut(random)
-					m.stop()
-					m = born(t, next, &now, 1+random.IntN(3))
 					cuts++
+					return m.reborn(random, 1+when.IntN(3))
 				}
-			}
-			if d := difference(m.shows(), want); d != "" {
+				return m
+			})
+			if d := difference(got, want); d != "" {
 				t.Errorf("after %d power cuts:\n%s", cuts, d)
 			}
-			m.stop()
 		})
+	}
+}
+
+// TestARestartJudgesNoSilenceBeforeTheFirstTick cuts the power after each event around
+// the moments at which silences become due: a daemon that starts between that moment and
+// the tick that would have found it says what one says that lived.
+func TestARestartJudgesNoSilenceBeforeTheFirstTick(t *testing.T) {
+	events := hanging(65)
+	want := lives(t, events, untouched)
+	for _, verdict := range []string{"hung batch", "gone"} {
+		if !strings.Contains(want, verdict) {
+			t.Fatalf("no verdict says %q:\n%s", verdict, want)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 71))
+	got := lives(t, events, func(m *mortal, e heard) *mortal {
+		if minute := (e.atMs - events[0].atMs) / time.Minute.Milliseconds(); minute != 53 && minute != 64 {
+			return m
+		}
+		return m.reborn(random, 2)
+	})
+	if d := difference(got, want); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestAnAlertThatTimeRaisedOutlivesTheNextRestartToo cuts the power right before time
+// raises an alert and once more after it. What a daemon has replayed at its start counts as heard
+// by all queries, also by those that the log no longer names: else the last heartbeat of
+// a driver that died would be heard again after the alert, and would resolve it.
+func TestAnAlertThatTimeRaisedOutlivesTheNextRestartToo(t *testing.T) {
+	events := hanging(77)
+	want := lives(t, events, untouched)
+	if !strings.Contains(want, `"activeAt":"2026-03-01T01:13:48.241Z"`) {
+		t.Fatalf("no driver is found dead between the cuts:\n%s", want)
+	}
+	for _, shards := range []int{1, 3} {
+		t.Run(fmt.Sprint(shards), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 73))
+			got := lives(t, events, func(m *mortal, e heard) *mortal {
+				switch clockTime(e.atMs) {
+				case "01:13:44", "01:14:14": // the tick of 01:13:48 finds it
+					return m.reborn(random, shards)
+				}
+				return m
+			})
+			if d := difference(got, want); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestAHeartbeatIsJudgedOnceForEachQueryItNames compares daemons of different numbers of
+// shards, to each of which every heartbeat goes.
+func TestAHeartbeatIsJudgedOnceForEachQueryItNames(t *testing.T) {
+	events := hanging(3)
+	asked := func(shards int) string {
+		var now atomic.Int64
+		now.Store(events[0].atMs)
+		m := born(t, nil, &now, shards)
+		defer m.stop()
+		for _, e := range events {
+			m.hear(e)
+		}
+		return fmt.Sprint(value(t, scrape(t, m.app), "stategauge_rule_evaluations_total", "rule", "QueryHung"))
+	}
+	if one, four := asked(1), asked(4); one != four || one == "0" {
+		t.Errorf("QueryHung was judged %s times with one shard, %s times with four", one, four)
 	}
 }

@@ -99,6 +99,7 @@ func (j *judge) offer(updates []event.Update, at stamp) {
 		e := j.pool.Get().(*entry)
 		e.copyFrom(&updates[i])
 		e.stamp = at
+		j.own(e)
 		j.queue = append(j.queue, e)
 	}
 	grown := len(j.queue) > before
@@ -139,13 +140,23 @@ func (e *entry) copyFrom(u *event.Update) {
 	}
 }
 
+// own leaves of a heartbeat what it says of the queries of its shard: each shard brings
+// it, each its share, in step with what it brings of the queries themselves.
+func (j *judge) own(e *entry) {
+	if e.event.Kind != event.KindHeartbeat || e.event.Envelope == nil {
+		return
+	}
+	e.envelope.Active = slices.DeleteFunc(e.envelope.Active, func(a event.ActiveQuery) bool {
+		return j.app.shards.of(a.ID) != e.stamp.shard
+	})
+}
+
 // run judges until ctx ends, then judges what is still queued.
 func (j *judge) run(ctx context.Context) {
 	defer close(j.done)
 	tick := time.NewTicker(j.app.opts.real(j.app.opts.JudgeEvery))
 	defer tick.Stop()
-	j.tick() // the rules' clock starts here, so that a first tick can be missed too
-	j.app.confirm()
+	j.begin()
 	for {
 		select {
 		case <-j.wake:
@@ -159,6 +170,15 @@ func (j *judge) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// begin starts the rules' clock, so that a first tick can be missed too, and tells the
+// alerts of before a restart again. It judges nothing: who starts has heard nobody be
+// silent, and what is due comes with the first tick, as it would have without a restart.
+func (j *judge) begin() {
+	j.engine.Listened(j.app.opts.Now().UnixMilli())
+	j.renew()
+	j.app.confirm()
 }
 
 // ask runs f on the judging goroutine and waits; false if it has ended.
@@ -206,6 +226,14 @@ func (j *judge) take(e *entry) {
 	j.reached[e.stamp.shard] = max(j.reached[e.stamp.shard], e.stamp.seq)
 }
 
+// caughtUp says that of all steps before next everything is judged, also for the shards
+// that the last of them said nothing to.
+func (j *judge) caughtUp(next uint64) {
+	for i := range j.reached {
+		j.reached[i] = max(j.reached[i], next-1)
+	}
+}
+
 // oweAll notes what an event has changed: its query's rule state, or that of the queries
 // that a heartbeat names.
 func (j *judge) oweAll(e *event.Event, seq uint64) {
@@ -233,8 +261,7 @@ func (j *judge) owe(id event.QueryID, seq uint64) {
 	}
 }
 
-// tick lets time pass for the rules and sends every live alert again: the lease
-// at Alertmanager is renewed from here.
+// tick lets time pass for the rules and sends every live alert again.
 func (j *judge) tick() {
 	j.verdicts = j.engine.Tick(j.app.opts.Now().UnixMilli(), j.verdicts[:0])
 	j.act(j.verdicts)
@@ -243,6 +270,11 @@ func (j *judge) tick() {
 			j.moved[v.Query.ID] = true
 		}
 	}
+	j.renew()
+}
+
+// renew sends every live alert again: the lease at Alertmanager lives on it.
+func (j *judge) renew() {
 	j.alerts = j.engine.Alerts(j.alerts[:0])
 	j.app.deliverAll(j.alerts)
 	j.app.showTrends(j.alerts)

@@ -122,8 +122,6 @@ func (r *restorer) commitPause(states []history.State, gone []carried) {
 		r.app.log.Warn("how long the daemon was down could not be noted", "err", err)
 		return
 	}
-	for i := range r.app.judge.reached {
-		r.app.judge.reached[i] = j.next
-	}
 	j.next++
+	r.app.judge.caughtUp(j.next)
 }

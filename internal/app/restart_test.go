@@ -87,6 +87,7 @@ func born(t *testing.T, fs vfs.FS, now *atomic.Int64, shards int) *mortal {
 		t.Fatal(err)
 	}
 	a.Start()
+	a.judge.ask(func() {}) // the rules' clock has started, at this moment
 	return &mortal{t: t, now: now, fs: fs, app: a}
 }
 

@@ -96,6 +96,7 @@ func (r *restorer) restore() error {
 	if err := r.store.Replay(0, r.replay); err != nil {
 		return err
 	}
+	r.app.judge.caughtUp(r.journal.next)
 	r.resume()
 	r.app.holdHomes()
 	return nil

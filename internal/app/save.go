@@ -244,9 +244,7 @@ func (j *journal) finish() error {
 		}
 		j.later(j.counters(s, j.next)...)
 	}
-	for i := range j.app.judge.reached {
-		j.app.judge.reached[i] = j.next
-	}
+	j.app.judge.caughtUp(j.next + 1)
 	j.later(j.app.judge.save(true)...)
 	j.later(j.app.judge.moves()...)
 	j.later(j.app.judge.notices()...)
