@@ -60,8 +60,10 @@ type Config struct {
 	// its interval in milliseconds (NaN or 0: none). TriggerUnknown or a nil func: not set.
 	TriggerFor func(q event.QueryRef) (event.TriggerKind, float64)
 
-	// Senders counts what senders lost. Shards share one; nil means one of its own.
+	// Senders counts what senders lost, Names who goes by which name. Shards share one of
+	// each; nil means one of its own.
 	Senders *Senders
+	Names   *Names
 }
 
 // DefaultConfig returns the limits that suit a daemon without configuration.

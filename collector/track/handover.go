@@ -58,7 +58,7 @@ func (t *Tracker) Release(gone func(event.QueryID) bool, nowMs int64, out []even
 		}
 		out = t.change(q, event.StateRetired, nowMs, out)
 		out[len(out)-1].Moved = true
-		t.unname(q)
+		t.c.Names.take(q.ref)
 		delete(t.byID, q.ref.ID)
 	}
 	clear(t.order[len(kept):])

@@ -242,10 +242,10 @@ func TestReleasedQueriesSayThatTheyMoved(t *testing.T) {
 	if diff := cmp.Diff([]string{"q1 retired shared", "q4 retired shared", "q5 retired shared"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if tr.Len() != 3 || len(tr.byID) != 3 || len(tr.names[nameKey{name: "shared"}]) != 3 {
-		t.Errorf("%d, %d, %v", tr.Len(), len(tr.byID), tr.names)
+	if tr.Len() != 3 || len(tr.byID) != 3 || len(tr.c.Names.bearers[nameKey{name: "shared"}]) != 3 {
+		t.Errorf("%d, %d, %v", tr.Len(), len(tr.byID), tr.c.Names.bearers)
 	}
-	if out := tr.Release(func(event.QueryID) bool { return true }, epoch+2000, nil); len(out) != 3 || tr.Len()+len(tr.names)+len(tr.byID) != 0 {
+	if out := tr.Release(func(event.QueryID) bool { return true }, epoch+2000, nil); len(out) != 3 || tr.Len()+len(tr.c.Names.bearers)+len(tr.byID) != 0 {
 		t.Errorf("%d updates, %d queries left", len(out), tr.Len())
 	}
 	// It may come back, as a query like any other.

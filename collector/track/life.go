@@ -161,8 +161,8 @@ func (t *Tracker) tickQuery(q *query, nowMs int64, out []event.Update) []event.U
 	}
 	overdue := q.state == event.StateOverdue || float64(silence) > q.overdueAfter(&t.c)
 	if overdue || q.cur.ended {
-		if next := t.successor(q); next != nil {
-			return t.retire(q, next.ref.ID, nowMs, out)
+		if next := t.successor(q); next != "" {
+			return t.retire(q, next, nowMs, out)
 		}
 	}
 	if overdue && q.state != event.StateOverdue {
@@ -227,7 +227,7 @@ func (t *Tracker) tickUpdate(q *query, nowMs int64) event.Update {
 func (t *Tracker) retire(q *query, successor event.QueryID, nowMs int64, out []event.Update) []event.Update {
 	out = t.change(q, event.StateRetired, nowMs, out)
 	out[len(out)-1].Successor = successor
-	t.unname(q)
+	t.c.Names.take(q.ref)
 	delete(t.byID, q.ref.ID)
 	for i := range t.order {
 		if t.order[i] == q {

@@ -17,14 +17,41 @@ func TestANameThatManyQueriesShareIsNotWatched(t *testing.T) {
 		e.Query.Name, e.Batch.Query.Name = "all", "all"
 		out = tr.Apply(e, epoch+int64(i)*1000, out[:0])
 	}
-	if watched := tr.namesakes(tr.order[0]); watched != nil {
-		t.Errorf("%d namesakes are watched, more than %d", len(watched), maxNamesakes)
+	if next := tr.successor(tr.order[0]); next != "" {
+		t.Errorf("of more than %d namesakes %s is taken for the successor", maxNamesakes, next)
 	}
 	for i := range 4 * maxNamesakes {
 		out = tr.Forget(event.QueryID(fmt.Sprint("q", i)), epoch+day, out[:0])
 	}
-	if len(tr.names) != 0 || tr.Len() != 0 {
-		t.Errorf("%d names and %d queries are left", len(tr.names), tr.Len())
+	if names := len(tr.c.Names.bearers); names != 0 || tr.Len() != 0 {
+		t.Errorf("%d names and %d queries are left", names, tr.Len())
+	}
+}
+
+// A query with a new checkpoint has a new id, and with it perhaps another shard.
+func TestASuccessorIsFoundInWhicheverTrackerItIs(t *testing.T) {
+	c := DefaultConfig()
+	c.Names = NewNames()
+	trackers := []*Tracker{New(c, nil), New(c, nil)}
+	say := func(tr *Tracker, id event.QueryID, ms int64) {
+		e := batchEvent(id, "r", 0, ms)
+		e.Query.Name, e.Batch.Query.Name = "agg", "agg"
+		tr.Apply(e, ms, nil)
+	}
+	say(trackers[0], "old", epoch)
+	say(trackers[1], "beside", epoch-minute) // and so no successor
+	say(trackers[1], "new", epoch+minute)
+	say(trackers[1], "beside", epoch+2*minute)
+	out := trackers[0].Tick(epoch+hour, nil)
+	if len(out) != 1 || out[0].State != event.StateRetired || out[0].Successor != "new" {
+		t.Fatalf("got %+v", out)
+	}
+	say(trackers[0], "old", epoch+2*hour) // it comes back, as one that is there now
+	if out := trackers[1].Tick(epoch+3*hour, nil); len(out) != 2 || out[0].Successor != "old" || out[1].Successor != "old" {
+		t.Errorf("got %+v", out)
+	}
+	if n := len(c.Names.bearers); n != 1 {
+		t.Errorf("%d names are kept", n)
 	}
 }
 

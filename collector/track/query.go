@@ -20,6 +20,7 @@ type query struct {
 	dropped ghosts // runs that were followed by too many others to be kept
 
 	firstMs, lastMs int64 // oldest and newest event, by the sender's clock
+	filedMs         int64 // firstMs as the table of names has it
 	seenMs          int64 // our clock at the newest sign of life
 	aliveMs         int64 // the same, put off by pauses of our own
 	handed          bool  // others may have read events since the newest batch

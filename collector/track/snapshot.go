@@ -43,6 +43,12 @@ func (t *Tracker) Restore(b []byte) error {
 	if err := r.adoptFrom(b, nil); err != nil {
 		return fmt.Errorf("restore tracker: %w", err)
 	}
+	for _, q := range t.order {
+		t.c.Names.take(q.ref)
+	}
+	for _, q := range r.order { // those that stood in t too are back
+		t.c.Names.give(q.ref, q.firstMs)
+	}
 	*t = *r
 	return nil
 }
@@ -76,7 +82,7 @@ func (t *Tracker) adoptFrom(b []byte, mine func(event.QueryID) bool) error {
 	t.meet(tickMs, found)
 	for _, q := range found {
 		t.order, t.byID[q.ref.ID] = append(t.order, q), q
-		t.name(q)
+		t.file(q, q.ref)
 		t.configure(q)
 	}
 	return nil

@@ -24,8 +24,7 @@ type Tracker struct {
 	filter Filter
 	byID   map[event.QueryID]*query
 	order  []*query // by first appearance, so that ticks speak in a fixed order
-	names  map[nameKey][]*query
-	tickMs int64 // time of the newest tick, event.Absent before the first
+	tickMs int64    // time of the newest tick, event.Absent before the first
 	// key and scratch are reused for every question to the filter.
 	key     Key
 	scratch []byte
@@ -40,15 +39,18 @@ func New(c Config, seen Filter) *Tracker {
 	if c.Senders == nil {
 		c.Senders = NewSenders()
 	}
+	if c.Names == nil {
+		c.Names = NewNames()
+	}
 	return &Tracker{
 		c: c, filter: seen, tickMs: event.Absent,
-		byID: map[event.QueryID]*query{}, names: map[nameKey][]*query{},
+		byID: map[event.QueryID]*query{},
 	}
 }
 
 // Apply judges one event at our time nowMs and appends what follows to out. The
 // event's own update comes last; before it may come changes of other queries'
-// state that the event brought about, with events of KindTick. The caller fills
+// state that a heartbeat brought about, with events of KindTick. The caller fills
 // in Origin.
 //
 // The event's Query is completed with the name and application that are known,
@@ -70,9 +72,6 @@ func (t *Tracker) Apply(e *event.Event, nowMs int64, out []event.Update) []event
 	u := event.Update{Event: e, NewQuery: isNew, Was: q.state}
 	t.judge(q, e, at, nowMs, lost, &u)
 	t.finish(q, &u)
-	if isNew {
-		out = t.succeed(q, nowMs, out)
-	}
 	return append(out, u)
 }
 
@@ -171,13 +170,11 @@ func (t *Tracker) adopt(q *query, e *event.Event) {
 	if e.Query.Application != "" {
 		ref.Application = e.Query.Application
 	}
-	if ref == q.ref {
-		return
+	renamed := ref != q.ref
+	t.file(q, ref)
+	if renamed {
+		t.configure(q)
 	}
-	t.unname(q)
-	q.ref = ref
-	t.name(q)
-	t.configure(q)
 }
 
 func (t *Tracker) configure(q *query) {

@@ -451,7 +451,7 @@ func TestMemoryPerQueryIsBounded(t *testing.T) {
 	for q := range n {
 		out = tr.Forget(event.QueryID(fmt.Sprint("query-", q)), epoch, out)
 	}
-	if len(tr.byID)+len(tr.order)+len(tr.names) != 0 {
+	if len(tr.byID)+len(tr.order)+len(tr.c.Names.bearers) != 0 {
 		t.Error("retired queries left something behind")
 	}
 	runtime.KeepAlive(tr)

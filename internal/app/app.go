@@ -37,6 +37,7 @@ type App struct {
 	decoders *decode.Pool
 	seen     *track.CacheFilter
 	senders  *track.Senders
+	names    *track.Names
 	shards   *shards
 	intake   *intake
 	exporter *exporter.Exporter
@@ -131,7 +132,7 @@ func (a *App) build(conf *Config, pack *rules.Pack) error {
 }
 
 func (a *App) buildShards(conf *Config) {
-	a.seen, a.senders = track.NewFilter(filterBytes), track.NewSenders()
+	a.seen, a.senders, a.names = track.NewFilter(filterBytes), track.NewSenders(), track.NewNames()
 	a.shards = &shards{}
 	for i := range a.opts.Shards {
 		a.shards.all = append(a.shards.all, &shard{

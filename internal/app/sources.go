@@ -41,7 +41,7 @@ func (a *App) trackerConfig(c *Config) track.Config {
 	t.RetireEndedMs = c.Intake.RetireEnded.Std().Milliseconds()
 	t.RetireSilentMs = c.Intake.RetireSilent.Std().Milliseconds()
 	t.RetireTroubledMs = c.Intake.RetireTroubled.Std().Milliseconds()
-	t.Senders = a.senders
+	t.Senders, t.Names = a.senders, a.names
 	t.TriggerFor = a.overrides.Load().trigger
 	return t
 }
