@@ -153,7 +153,7 @@ func (e *Engine) Apply(u *event.Update, out []Verdict) []Verdict {
 }
 
 func (e *Engine) apply(u *event.Update, out []Verdict) []Verdict {
-	e.advance(u.Origin.ReceivedMs)
+	e.advance(heardAtMs(u))
 	e.asOfMs = e.asOf(u)
 	if u.Outcome == event.OutcomeHeartbeat {
 		return e.heartbeat(u, out)

@@ -6,16 +6,22 @@ import "github.com/stategauge/stategauge/event"
 // does not hold yet: it is heard at the time at which it was received, though the clock
 // that was loaded stands later.
 func (e *Engine) Replay(u *event.Update, out []Verdict) []Verdict {
-	now, at := e.nowMs, u.Origin.ReceivedMs
-	if at <= 0 && u.Event != nil {
-		at = u.Event.AtMs // of what time brought about
-	}
-	if at > 0 {
+	now := e.nowMs
+	if at := heardAtMs(u); at > 0 {
 		e.nowMs = at
 	}
 	out = e.Apply(u, out)
 	e.advance(now)
 	return out
+}
+
+// heardAtMs is when an update was heard: when its event was received, or when time
+// brought it about. 0 where neither is known.
+func heardAtMs(u *event.Update) int64 {
+	if u.Origin.ReceivedMs <= 0 && u.Event != nil && u.Event.Kind == event.KindTick {
+		return u.Event.AtMs
+	}
+	return u.Origin.ReceivedMs
 }
 
 // Listened says that a process was at work at a moment, before a restart and after the

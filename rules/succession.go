@@ -43,6 +43,9 @@ func (e *Engine) bequeath(q *queryState, successor event.QueryID) {
 		return
 	}
 	if next := e.queries[successor]; next != nil {
+		if from := next.story.first.from; from != nil && from.id == q.ref.ID {
+			return // told before a restart, and told again after it
+		}
 		next.story.first.from = q.testament()
 		next.story.succeed()
 		return

@@ -148,11 +148,11 @@ func clockTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.Ti
 
 // lives plays events to a daemon and lets time pass between them. What after returns goes
 // on with the next event. It returns what the last daemon shows.
-func lives(t *testing.T, events []heard, after func(*mortal, heard) *mortal) string {
+func lives(t *testing.T, shards int, events []heard, after func(*mortal, heard) *mortal) string {
 	t.Helper()
 	var now atomic.Int64
 	now.Store(events[0].atMs)
-	m := born(t, vfs.NewCrashableMem(), &now, 2)
+	m := born(t, vfs.NewCrashableMem(), &now, shards)
 	for _, e := range events {
 		m.pass(events[0].atMs, e.atMs)
 		m.hear(e)
@@ -176,13 +176,13 @@ func (m *mortal) reborn(random *rand.Rand, shards int) *mortal {
 // heartbeats.
 func TestAPowerCutShowsInNoVerdictOfSilence(t *testing.T) {
 	events := hanging(85)
-	want := lives(t, events, untouched)
+	want := lives(t, 2, events, untouched)
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			// What happens when has dice of its own: a cut throws as often as files wait.
 			when, random := rand.New(rand.NewPCG(seed, 70)), rand.New(rand.NewPCG(seed, 72))
 			cuts := 0
-			got := lives(t, events, func(m *mortal, _ heard) *mortal {
+			got := lives(t, 2, events, func(m *mortal, _ heard) *mortal {
 				switch when.IntN(60) {
 				case 0, 1:
 					m.app.journal.save()
@@ -204,14 +204,14 @@ func TestAPowerCutShowsInNoVerdictOfSilence(t *testing.T) {
 // the tick that would have found it says what one says that lived.
 func TestARestartJudgesNoSilenceBeforeTheFirstTick(t *testing.T) {
 	events := hanging(65)
-	want := lives(t, events, untouched)
+	want := lives(t, 2, events, untouched)
 	for _, verdict := range []string{"hung batch", "gone"} {
 		if !strings.Contains(want, verdict) {
 			t.Fatalf("no verdict says %q:\n%s", verdict, want)
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 71))
-	got := lives(t, events, func(m *mortal, e heard) *mortal {
+	got := lives(t, 2, events, func(m *mortal, e heard) *mortal {
 		if minute := (e.atMs - events[0].atMs) / time.Minute.Milliseconds(); minute != 53 && minute != 64 {
 			return m
 		}
@@ -228,14 +228,14 @@ func TestARestartJudgesNoSilenceBeforeTheFirstTick(t *testing.T) {
 // a driver that died would be heard again after the alert, and would resolve it.
 func TestAnAlertThatTimeRaisedOutlivesTheNextRestartToo(t *testing.T) {
 	events := hanging(77)
-	want := lives(t, events, untouched)
+	want := lives(t, 2, events, untouched)
 	if !strings.Contains(want, `"activeAt":"2026-03-01T01:13:48.241Z"`) {
 		t.Fatalf("no driver is found dead between the cuts:\n%s", want)
 	}
 	for _, shards := range []int{1, 3} {
 		t.Run(fmt.Sprint(shards), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 73))
-			got := lives(t, events, func(m *mortal, e heard) *mortal {
+			got := lives(t, 2, events, func(m *mortal, e heard) *mortal {
 				switch clockTime(e.atMs) {
 				case "01:13:44", "01:14:14": // the tick of 01:13:48 finds it
 					return m.reborn(random, shards)
