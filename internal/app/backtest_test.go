@@ -130,11 +130,11 @@ func (s *served) look(alerts []rules.Alert, nowMs int64) {
 
 // serve plays the events to a daemon over HTTP, on a clock that moves as a
 // backtest's does.
-func serve(t *testing.T, ruleFile string, events []spoken) []*fired {
+func serve(t *testing.T, ruleFiles []string, shards int, events []spoken) []*fired {
 	t.Helper()
 	var now atomic.Int64
 	o := testOptions(t)
-	o.RuleFiles = []string{ruleFile}
+	o.RuleFiles, o.Shards = ruleFiles, shards
 	o.TrackEvery, o.JudgeEvery = time.Hour, time.Hour // the test ticks
 	o.Now = func() time.Time { return time.UnixMilli(now.Load()) }
 	now.Store(events[0].at.UnixMilli())
@@ -170,19 +170,36 @@ func serve(t *testing.T, ruleFile string, events []spoken) []*fired {
 }
 
 func TestABacktestFiresWhatTheDaemonFires(t *testing.T) {
-	dir := t.TempDir()
-	ruleFile := filepath.Join(dir, "rules.yaml")
+	ruleFile := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(ruleFile, []byte(quickRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	events := twoTroubledQueries()
-	want := serve(t, ruleFile, events)
+	// Two alerts per query and one of both.
+	if n := firesAlike(t, []string{ruleFile}, 2, twoTroubledQueries()); n != 5 {
+		t.Errorf("%d alerts fired, want 5", n)
+	}
+}
 
+func TestABacktestOfBadHoursFiresWhatADaemonOfSeveralShardsFires(t *testing.T) {
+	var events []spoken
+	for _, e := range badHours(125) {
+		events = append(events, spoken{time.UnixMilli(e.atMs), e.line})
+	}
+	if n := firesAlike(t, nil, 3, events); n < 10 {
+		t.Errorf("%d alerts fired, want many", n)
+	}
+}
+
+// firesAlike compares what a daemon fires with what a backtest of the same events does,
+// and returns how many alerts those are.
+func firesAlike(t *testing.T, ruleFiles []string, shards int, events []spoken) int {
+	t.Helper()
+	want := serve(t, ruleFiles, shards, events)
 	var text bytes.Buffer
 	for _, e := range events {
 		text.Write(append(bytes.TrimSpace(e.line), '\n'))
 	}
-	pack, err := LoadRules([]string{ruleFile})
+	pack, err := LoadRules(ruleFiles)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,10 +231,8 @@ func TestABacktestFiresWhatTheDaemonFires(t *testing.T) {
 			}
 		}
 	}
-	if len(want) != 5 {
-		t.Errorf("%d alerts fired, want two per query and one of both", len(want))
-	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("daemon - backtest +:\n%s", diff)
 	}
+	return len(want)
 }

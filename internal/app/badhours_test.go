@@ -159,3 +159,9 @@ func TestAPowerCutShowsInNothingThatBadHoursBring(t *testing.T) {
 		})
 	}
 }
+
+// TestABacktestOfAHistorySaysWhatTheDaemonSaidInBadHours is about what begins and ends by
+// events and by time together.
+func TestABacktestOfAHistorySaysWhatTheDaemonSaidInBadHours(t *testing.T) {
+	saysLikeItsHistory(t, badHours(125))
+}

@@ -99,7 +99,18 @@ func (m *mortal) pass(fromMs, toMs int64) {
 // that heartbeats no longer name and a driver that is gone are told by heartbeats, and a
 // backtest of what the daemon kept finds each at the time at which the daemon did.
 func TestABacktestOfAHistorySaysWhatTheDaemonSaidOfSilence(t *testing.T) {
-	events := hanging(90)
+	said := saysLikeItsHistory(t, hanging(90))
+	for _, verdict := range []string{"hung batch", "gone", "dead driver"} {
+		if !strings.Contains(said, verdict) {
+			t.Errorf("the daemon never said %q:\n%s", verdict, said)
+		}
+	}
+}
+
+// saysLikeItsHistory lets a daemon hear events, and compares what it said with a backtest
+// of what it kept.
+func saysLikeItsHistory(t *testing.T, events []heard) string {
+	t.Helper()
 	var now atomic.Int64
 	now.Store(events[0].atMs)
 	var said []string
@@ -137,11 +148,7 @@ func TestABacktestOfAHistorySaysWhatTheDaemonSaidOfSilence(t *testing.T) {
 	if got, want := strings.Join(found, "\n"), strings.Join(said, "\n"); got != want {
 		t.Errorf("the backtest:\n%s\nthe daemon:\n%s", got, want)
 	}
-	for _, verdict := range []string{"hung batch", "gone", "dead driver"} {
-		if !strings.Contains(strings.Join(said, "\n"), verdict) {
-			t.Errorf("the daemon never said %q:\n%s", verdict, strings.Join(said, "\n"))
-		}
-	}
+	return strings.Join(said, "\n")
 }
 
 func clockTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.TimeOnly) }
