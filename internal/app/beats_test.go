@@ -80,11 +80,15 @@ func hanging(minutes int64) (out []heard) {
 }
 
 // pass lets time pass up to a moment as a running daemon does: the trackers are asked
-// every five seconds from a moment on, the rules every fifteen.
+// every five seconds from a moment on, the rules every fifteen. What is heard at the
+// moment of a tick is heard before it.
 func (m *mortal) pass(fromMs, toMs int64) {
 	m.t.Helper()
 	const second = 1000
-	for at := m.now.Load() - (m.now.Load()-fromMs)%(5*second) + 5*second; at < toMs; at += 5 * second {
+	m.tickedMs = max(m.tickedMs, fromMs)
+	for m.tickedMs+5*second < toMs {
+		m.tickedMs += 5 * second
+		at := m.tickedMs
 		m.now.Store(at)
 		m.app.journal.sendSafely(m.app.newSplit(stepTick))
 		if (at-fromMs)%(15*second) == 0 {
@@ -176,7 +180,9 @@ func untouched(m *mortal, _ heard) *mortal { return m }
 func (m *mortal) reborn(random *rand.Rand, shards int) *mortal {
 	next := m.cut(random)
 	m.stop()
-	return born(m.t, next, m.now, shards)
+	again := born(m.t, next, m.now, shards)
+	again.tickedMs = m.tickedMs
+	return again
 }
 
 // TestAPowerCutShowsInNoVerdictOfSilence cuts the power of daemons that judge silence by

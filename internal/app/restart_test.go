@@ -71,6 +71,8 @@ type mortal struct {
 	now *atomic.Int64
 	fs  vfs.FS
 	app *App
+
+	tickedMs int64 // when pass let it tick last
 }
 
 func born(t *testing.T, fs vfs.FS, now *atomic.Int64, shards int) *mortal {
