@@ -74,7 +74,8 @@ type fleetGroups struct {
 // fleetCount is one cluster while it is counted.
 type fleetCount struct {
 	cluster string
-	total   int
+	queries int // that the other rule looks at
+	total   int // of them that it has judged
 	members []member
 }
 
@@ -88,11 +89,12 @@ func (g *fleetGroups) observe(*queryState, *event.Update, int64) {}
 
 func (g *fleetGroups) judge(e *Engine, _ int64, out []Grouped) []Grouped {
 	for _, c := range g.clusters {
-		c.total, c.members = 0, c.members[:0]
+		c.queries, c.total, c.members = 0, 0, c.members[:0]
 	}
 	for _, q := range e.ordered() {
 		g.add(e, q)
 	}
+	g.clusters = slices.DeleteFunc(g.clusters, func(c *fleetCount) bool { return c.queries == 0 })
 	for _, c := range g.clusters {
 		out = append(out, g.d.count(c))
 	}
@@ -102,22 +104,27 @@ func (g *fleetGroups) judge(e *Engine, _ int64, out []Grouped) []Grouped {
 // add counts one query: in all where the other rule has judged it, and as a member
 // where it finds something.
 func (g *fleetGroups) add(e *Engine, q *queryState) {
-	judged, found, since, asOf := false, false, int64(math.MaxInt64), int64(0)
+	looked, judged, found, since, asOf := false, false, false, int64(math.MaxInt64), int64(0)
 	for ri, list := range q.rules {
 		if e.pack.rules[ri].alert != g.d.spec.Of {
 			continue
 		}
 		for _, s := range list {
+			looked = true
 			judged = judged || s.judged.Said != SaidTooFew
 			if s.alert != nil {
 				found, since, asOf = true, min(since, s.alert.pendingAtMs), max(asOf, s.asOfMs)
 			}
 		}
 	}
-	if !judged {
+	if !looked {
 		return
 	}
 	c := g.of(q.cluster)
+	c.queries++
+	if !judged {
+		return
+	}
 	c.total++
 	if found {
 		c.members = append(c.members, member{q.ref.Label(), since, asOf})
