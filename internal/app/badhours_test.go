@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -134,39 +133,14 @@ func TestDaemonsOfAnyNumberOfShardsSayTheSame(t *testing.T) {
 	}
 }
 
-// TestAPowerCutShowsInNothingThatBadHoursBring cuts the power of daemons again and again,
-// and has them read their rules anew, while alerts begin and end, by events and by time,
-// of queries and of all of them.
+// TestAPowerCutShowsInNothingThatBadHoursBring cuts the power of daemons while alerts begin
+// and end, by events and by time, of queries and of all of them.
 func TestAPowerCutShowsInNothingThatBadHoursBring(t *testing.T) {
-	events := badHours(200)
-	want := lives(t, 2, events, untouched)
 	seeds := uint64(2)
 	if raced {
 		seeds = 1
 	}
-	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			when, random := rand.New(rand.NewPCG(seed, 80)), rand.New(rand.NewPCG(seed, 82))
-			cuts := 0
-			got := lives(t, 2, events, func(m *mortal, _ heard) *mortal {
-				switch when.IntN(60) {
-				case 0, 1:
-					m.app.journal.save()
-				case 3:
-					if err := m.app.Reload(); err != nil {
-						t.Error(err)
-					}
-				case 2:
-					cuts++
-					return m.reborn(random, 1+when.IntN(3))
-				}
-				return m
-			})
-			if d := difference(got, want); d != "" {
-				t.Errorf("after %d power cuts:\n%s", cuts, d)
-			}
-		})
-	}
+	survives(t, badHours(200), seeds, 60)
 }
 
 // TestABacktestOfAHistorySaysWhatTheDaemonSaidInBadHours is about what begins and ends by

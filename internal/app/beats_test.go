@@ -185,20 +185,25 @@ func (m *mortal) reborn(random *rand.Rand, shards int) *mortal {
 	return again
 }
 
-// TestAPowerCutShowsInNoVerdictOfSilence cuts the power of daemons that judge silence by
-// heartbeats.
-func TestAPowerCutShowsInNoVerdictOfSilence(t *testing.T) {
-	events := hanging(85)
+// survives cuts the power of daemons again and again, once in so many events, has them save
+// and read their rules anew as often, and compares the last one with a daemon that nothing
+// happened to.
+func survives(t *testing.T, events []heard, seeds uint64, once int) {
+	t.Helper()
 	want := lives(t, 2, events, untouched)
-	for seed := range uint64(3) {
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			// What happens when has dice of its own: a cut throws as often as files wait.
 			when, random := rand.New(rand.NewPCG(seed, 70)), rand.New(rand.NewPCG(seed, 72))
 			cuts := 0
 			got := lives(t, 2, events, func(m *mortal, _ heard) *mortal {
-				switch when.IntN(60) {
-				case 0, 1:
+				switch when.IntN(once) {
+				case 0:
 					m.app.journal.save()
+				case 1:
+					if err := m.app.Reload(); err != nil {
+						t.Error(err)
+					}
 				case 2:
 					cuts++
 					return m.reborn(random, 1+when.IntN(3))
@@ -211,6 +216,10 @@ func TestAPowerCutShowsInNoVerdictOfSilence(t *testing.T) {
 		})
 	}
 }
+
+// TestAPowerCutShowsInNoVerdictOfSilence cuts the power of daemons that judge silence by
+// heartbeats.
+func TestAPowerCutShowsInNoVerdictOfSilence(t *testing.T) { survives(t, hanging(85), 3, 60) }
 
 // TestARestartJudgesNoSilenceBeforeTheFirstTick cuts the power after each event around
 // the moments at which silences become due: a daemon that starts between that moment and
