@@ -114,7 +114,7 @@ func badHours(minutes int64) []heard {
 }
 
 // TestDaemonsOfAnyNumberOfShardsSayTheSame spreads the queries of the bad hours over one
-// shard and over several. What belongs together need not lie together: the query that is
+// shard and over several, with a history and without. What belongs together need not lie together: the query that is
 // replaced and the one that replaces it have two ids.
 func TestDaemonsOfAnyNumberOfShardsSayTheSame(t *testing.T) {
 	events := badHours(200)
@@ -125,6 +125,9 @@ func TestDaemonsOfAnyNumberOfShardsSayTheSame(t *testing.T) {
 	others := []int{2, 3, 8}
 	if raced {
 		others = others[1:2]
+	}
+	if d := difference(livesOn(t, nil, 2, events, untouched), one); d != "" {
+		t.Errorf("without a history:\n%s", d)
 	}
 	for _, shards := range others {
 		if d := difference(lives(t, shards, events, untouched), one); d != "" {

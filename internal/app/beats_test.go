@@ -90,13 +90,24 @@ func (m *mortal) pass(fromMs, toMs int64) {
 		m.tickedMs += 5 * second
 		at := m.tickedMs
 		m.now.Store(at)
-		m.app.journal.sendSafely(m.app.newSplit(stepTick))
+		m.track()
 		if (at-fromMs)%(15*second) == 0 {
 			m.app.judge.ask(func() { m.app.judge.drain(); m.app.judge.tick() })
-			m.app.journal.noteNotices()
-			m.app.journal.sendSafely(m.app.newSplit(stepTick))
+			if m.app.journal != nil {
+				m.app.journal.noteNotices()
+				m.track()
+			}
 		}
 	}
+}
+
+// track tells the trackers what time it is.
+func (m *mortal) track() {
+	if m.app.journal == nil {
+		m.app.ask(m.app.tickShard)
+		return
+	}
+	m.app.journal.sendSafely(m.app.newSplit(stepTick))
 }
 
 // TestABacktestOfAHistorySaysWhatTheDaemonSaidOfSilence: a trigger that hangs, a query
@@ -161,9 +172,15 @@ func clockTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.Ti
 // on with the next event. It returns what the last daemon shows.
 func lives(t *testing.T, shards int, events []heard, after func(*mortal, heard) *mortal) string {
 	t.Helper()
+	return livesOn(t, vfs.NewCrashableMem(), shards, events, after)
+}
+
+// livesOn is lives on a disk, or on none.
+func livesOn(t *testing.T, disk vfs.FS, shards int, events []heard, after func(*mortal, heard) *mortal) string {
+	t.Helper()
 	var now atomic.Int64
 	now.Store(events[0].atMs)
-	m := born(t, vfs.NewCrashableMem(), &now, shards)
+	m := born(t, disk, &now, shards)
 	for _, e := range events {
 		m.pass(events[0].atMs, e.atMs)
 		m.hear(e)
