@@ -70,6 +70,7 @@ type App struct {
 	reload     sync.Mutex
 	stopped    sync.Once
 	stopErr    error
+	stillWorks bool // a part was not waited for to its end; of stop alone
 }
 
 // New builds a daemon from options and the configuration they name, and opens its

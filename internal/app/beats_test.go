@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -304,5 +305,29 @@ func TestAHeartbeatIsJudgedOnceForEachQueryItNames(t *testing.T) {
 	}
 	if one, four := asked(1), asked(4); one != four || one == "0" {
 		t.Errorf("QueryHung was judged %s times with one shard, %s times with four", one, four)
+	}
+}
+
+// TestADaemonThatCannotWaitForItsPartsSavesNothing stops a daemon one part of which does not
+// end in time: what it knows is not saved half done, and the log tells the next one.
+func TestADaemonThatCannotWaitForItsPartsSavesNothing(t *testing.T) {
+	events := hanging(55)
+	want := lives(t, 2, events, untouched)
+	told := 0
+	got := lives(t, 2, events, func(m *mortal, _ heard) *mortal {
+		if told++; told != 200 {
+			return m
+		}
+		_ = m.app.ended(context.DeadlineExceeded)
+		next := m.cut(rand.New(rand.NewPCG(1, 74)))
+		if err := m.app.Stop(); err == nil || !strings.Contains(err.Error(), "state is not saved") {
+			t.Errorf("stop: %v", err)
+		}
+		again := born(t, next, m.now, 2)
+		again.tickedMs = m.tickedMs
+		return again
+	})
+	if d := difference(got, want); told < 200 || d != "" {
+		t.Error(d)
 	}
 }

@@ -91,10 +91,15 @@ func (a *App) drainJournal() {
 	<-a.journal.done
 }
 
-// stopJournal saves everything and closes the store, after all others have stopped.
+// stopJournal saves everything and closes the store, after all others have stopped. While
+// some still work nothing is saved: half a state is worse than that of the last save, from
+// which the next start goes on by the log.
 func (a *App) stopJournal(context.Context) error {
 	if a.journal == nil {
 		return nil
+	}
+	if a.stillWorks {
+		return errors.New("state is not saved, since parts of it may still change; the next start reads the log instead")
 	}
 	return a.journal.finish()
 }

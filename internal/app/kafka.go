@@ -59,11 +59,13 @@ func (k *kafkaSlot) start(a *App) {
 	k.running = runPart(k.source.Run, func(err error) { a.fail(fmt.Errorf("kafka source: %w", err)) })
 }
 
+// stop ends the source that runs. It is not waited for under the lock: a rebalance on its
+// way asks for the source.
 func (k *kafkaSlot) stop(ctx context.Context) error {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	p := k.running
 	k.running = nil
+	k.mu.Unlock()
 	return p.stop(ctx)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -192,5 +193,22 @@ func TestOnlyPartitionsThatWereNotHeldAreATakeover(t *testing.T) {
 		if n := missed(c.jump); n != c.missed {
 			t.Errorf("after %v: %d missed, want %d", c.got, n, c.missed)
 		}
+	}
+}
+
+// TestASourceThatIsAskedForWhileItStopsStops is about a rebalance that is on its way when
+// the daemon stops: it asks for the source, to look back by.
+func TestASourceThatIsAskedForWhileItStopsStops(t *testing.T) {
+	a := &App{}
+	asked := func(ctx context.Context) error {
+		<-ctx.Done()
+		a.kafkaSource()
+		return nil
+	}
+	a.kafka.running = runPart(asked, func(error) {})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := a.kafka.stop(ctx); err != nil {
+		t.Error(err)
 	}
 }

@@ -30,7 +30,7 @@ type Options struct {
 	TrackEvery   time.Duration // how often queries are looked at for silence
 	JudgeEvery   time.Duration // how often rules are looked at without an event
 	SaveEvery    time.Duration // how often state is saved, where history is kept
-	StopDeadline time.Duration // how long Stop may take
+	StopDeadline time.Duration // how long Stop may take; what is left to be stopped then gets a tenth of it each
 
 	// Speed is how many times faster than real time Now runs; 0 is 1. TrackEvery and
 	// JudgeEvery are times of Now.

@@ -23,18 +23,25 @@ func (a *App) Stop() error {
 
 func (a *App) stop() error {
 	a.ready.Store(false)
-	ctx, cancel := context.WithTimeout(context.Background(), a.opts.StopDeadline)
-	defer cancel()
 	start := time.Now()
 	var errs []error
 	for _, c := range a.cleanups() {
-		if err := c.do(ctx); err != nil {
+		if err := a.stopPart(c, start); err != nil {
 			errs = append(errs, fmt.Errorf("stop %s: %w", c.name, err))
 		}
 	}
 	a.cancel()
 	a.log.Info("stategauge has stopped", "took", time.Since(start).Round(time.Millisecond).String())
 	return errors.Join(errs...)
+}
+
+// stopPart stops one part within what is left of the deadline, and a tenth of it at
+// least: one that hangs must not keep the others from ending well.
+func (a *App) stopPart(c cleanup, start time.Time) error {
+	left := max(a.opts.StopDeadline-time.Since(start), a.opts.StopDeadline/10)
+	ctx, cancel := context.WithTimeout(context.Background(), left)
+	defer cancel()
+	return c.do(ctx)
 }
 
 // cleanups lists the parts in stopping order: first what brings events in, then
@@ -70,7 +77,7 @@ func (a *App) closeServer(ctx context.Context) error {
 
 func (a *App) stopShards(ctx context.Context) error {
 	a.closeIntake()
-	return wait(ctx, a.running.Wait)
+	return a.ended(wait(ctx, a.running.Wait))
 }
 
 func (a *App) stopJudge(ctx context.Context) error {
@@ -78,7 +85,13 @@ func (a *App) stopJudge(ctx context.Context) error {
 		return nil
 	}
 	a.judgeStop()
-	return wait(ctx, func() { <-a.judge.done })
+	return a.ended(wait(ctx, func() { <-a.judge.done }))
+}
+
+// ended notes that a part which works on events was not waited for to its end.
+func (a *App) ended(err error) error {
+	a.stillWorks = a.stillWorks || err != nil
+	return err
 }
 
 // wait runs f and gives up on it when ctx ends.
