@@ -198,7 +198,12 @@ func untouched(m *mortal, _ heard) *mortal { return m }
 func (m *mortal) reborn(random *rand.Rand, shards int) *mortal {
 	next := m.cut(random)
 	m.stop()
-	again := born(m.t, next, m.now, shards)
+	return m.followed(next, shards)
+}
+
+// followed is the daemon that starts on a disk when this one is gone.
+func (m *mortal) followed(disk vfs.FS, shards int) *mortal {
+	again := born(m.t, disk, m.now, shards)
 	again.tickedMs = m.tickedMs
 	return again
 }
@@ -323,9 +328,7 @@ func TestADaemonThatCannotWaitForItsPartsSavesNothing(t *testing.T) {
 		if err := m.app.Stop(); err == nil || !strings.Contains(err.Error(), "state is not saved") {
 			t.Errorf("stop: %v", err)
 		}
-		again := born(t, next, m.now, 2)
-		again.tickedMs = m.tickedMs
-		return again
+		return m.followed(next, 2)
 	})
 	if d := difference(got, want); told < 200 || d != "" {
 		t.Error(d)
