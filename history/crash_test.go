@@ -84,6 +84,7 @@ func (c cut) again(t *testing.T, random *rand.Rand) (next cut) {
 	var mu sync.Mutex
 	at := 1 + random.IntN(700)
 	percent := random.IntN(101)
+	torn := rand.New(rand.NewPCG(random.Uint64(), 75)) // of whichever goroutine the power fails in
 	watch := errorfs.InjectorFunc(func(op errorfs.Op) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -97,7 +98,7 @@ func (c cut) again(t *testing.T, random *rand.Rand) (next cut) {
 		if d := d.Load(); d != nil {
 			next.acked = d.acked.Load() // before the picture is taken,
 		}
-		next.fs = c.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
+		next.fs = c.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: torn})
 		if d := d.Load(); d != nil {
 			next.tried = d.tried.Load() // and after it
 		}

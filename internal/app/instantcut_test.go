@@ -25,10 +25,10 @@ func rarest(came map[instant]int, of []instant) instant {
 
 // power is a disk whose power is cut at a chosen operation of a chosen instant.
 type power struct {
-	disk   *instantsFS
-	random *rand.Rand
+	disk *instantsFS
 
 	mu    sync.Mutex
+	torn  *rand.Rand // what of unsynced data is left; of whichever goroutine the power fails in
 	when  instant
 	left  int          // operations of it before the cut
 	acked atomic.Int64 // events that the sender has an answer for
@@ -37,7 +37,7 @@ type power struct {
 }
 
 func connect(fs vfs.FS, random *rand.Rand, acked int64, when instant) *power {
-	p := &power{random: random, when: when, left: 1 + random.IntN(4)}
+	p := &power{torn: rand.New(rand.NewPCG(random.Uint64(), 4)), when: when, left: 1 + random.IntN(4)}
 	p.acked.Store(acked)
 	p.disk = &instantsFS{FS: fs, at: p.pass}
 	return p
@@ -53,7 +53,7 @@ func (p *power) pass(at instant) {
 		return
 	}
 	p.upTo = p.acked.Load() // before the picture is taken: what was answered must be in it
-	p.after = p.disk.FS.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: p.random.IntN(101), RNG: p.random})
+	p.after = p.disk.FS.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: p.torn.IntN(101), RNG: p.torn})
 }
 
 // gone reports whether the cut has come.
