@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -291,6 +292,37 @@ func TestAnAlertThatTimeRaisedOutlivesTheNextRestartToo(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// TestAnAlertThatTimeRaisedIsOnDiskBeforeTheNextLookAtTheClock cuts the power after the
+// rules have found a driver dead, and before the trackers look at the clock: the daemon
+// that starts then knows the alert as one that has fired already.
+func TestAnAlertThatTimeRaisedIsOnDiskBeforeTheNextLookAtTheClock(t *testing.T) {
+	events := hanging(77)
+	want := lives(t, 2, events, untouched)
+	random := rand.New(rand.NewPCG(1, 76))
+	got := lives(t, 2, events, func(m *mortal, e heard) *mortal {
+		if clockTime(e.atMs) != "01:13:44" || !bytes.Contains(e.line, []byte(`"sender":"2`)) {
+			return m
+		}
+		m.pass(events[0].atMs, e.atMs+4000)
+		m.tickedMs = e.atMs + 4241
+		m.now.Store(m.tickedMs)
+		m.track()
+		m.app.judge.ask(m.app.judge.drain)
+		before := m.app.journal.store.NextSeq()
+		m.app.judge.ask(m.app.judge.tick)
+		await(t, "the alert on disk", func() error {
+			if m.app.journal.store.NextSeq() == before {
+				return errors.New("nothing was saved")
+			}
+			return nil
+		})
+		return m.reborn(random, 3)
+	})
+	if d := difference(got, want); d != "" {
+		t.Error(d)
 	}
 }
 

@@ -38,6 +38,7 @@ type split struct {
 	replayed bool
 	lost     map[place]bool // of a release
 	paused   bool           // of a tick: a pause ends with it
+	judgedMs int64          // of what time has moved: when it did
 }
 
 // stepKind is what shards do with a step.
@@ -46,6 +47,7 @@ type stepKind uint8
 const (
 	stepEvents  stepKind = iota // take in what a source brought
 	stepTick                    // let time pass
+	stepMoved                   // note that time has passed for the rules
 	stepRelease                 // let queries go that are another's now
 	stepSave                    // say what has to outlive the process
 )

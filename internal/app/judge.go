@@ -37,7 +37,9 @@ type judge struct {
 	told    bool // something was delivered since that was saved last
 	// moved are the queries whose alerts time has moved since they were saved, which no
 	// log tells; the empty one stands for rules of many queries.
-	moved map[event.QueryID]bool
+	moved    map[event.QueryID]bool
+	tickedMs int64         // the newest look at the clock
+	news     chan struct{} // time has moved an alert: whoever keeps the journal shall save it
 }
 
 // stamp says where an update comes from: its shard, the number of its step where a
@@ -64,6 +66,7 @@ func newJudge(a *App, pack *rules.Pack, o rules.Options, limit int) *judge {
 		app: a, engine: rules.New(pack, o), limit: limit,
 		wake: make(chan struct{}, 1), asks: make(chan func()), done: make(chan struct{}),
 		reached: make([]uint64, a.opts.Shards), unsaved: map[event.QueryID]uint64{}, moved: map[event.QueryID]bool{},
+		news: make(chan struct{}, 1),
 	}
 	j.pool.New = func() any { return new(entry) }
 	j.idle.Store(pack.Len() == 0)
@@ -119,9 +122,12 @@ func (j *judge) mark(shard int, seq uint64) {
 	j.rouse()
 }
 
-func (j *judge) rouse() {
+func (j *judge) rouse() { wakeUp(j.wake) }
+
+// wakeUp wakes who waits for a channel of one place, now or when it comes to wait.
+func wakeUp(c chan<- struct{}) {
 	select {
-	case j.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -263,14 +269,25 @@ func (j *judge) owe(id event.QueryID, seq uint64) {
 
 // tick lets time pass for the rules and sends every live alert again.
 func (j *judge) tick() {
-	j.verdicts = j.engine.Tick(j.app.opts.Now().UnixMilli(), j.verdicts[:0])
+	j.tickedMs = j.app.opts.Now().UnixMilli()
+	j.verdicts = j.engine.Tick(j.tickedMs, j.verdicts[:0])
 	j.act(j.verdicts)
+	if j.app.journal != nil {
+		j.noteMoved()
+	}
+	j.renew()
+}
+
+// noteMoved notes whose alerts time has moved just now.
+func (j *judge) noteMoved() {
 	for i := range j.verdicts {
-		if v := &j.verdicts[i]; v.Alert != nil && j.app.journal != nil {
+		if v := &j.verdicts[i]; v.Alert != nil {
 			j.moved[v.Query.ID] = true
 		}
 	}
-	j.renew()
+	if len(j.moved) > 0 {
+		wakeUp(j.news)
+	}
 }
 
 // renew sends every live alert again: the lease at Alertmanager lives on it.

@@ -126,6 +126,8 @@ func (j *journal) clock(ctx context.Context) error {
 		case <-tick.C:
 			j.noteNotices()
 			j.sendSafely(j.app.newSplit(stepTick))
+		case <-j.app.judge.news:
+			j.saveMoved()
 		case <-save.C:
 			j.save()
 		case <-ctx.Done():
@@ -162,14 +164,24 @@ func (j *journal) save() {
 	}
 }
 
+// saveMoved puts alerts that time has moved on disk at once, and with them the time that
+// did: no event of the log would move them again.
+func (j *journal) saveMoved() {
+	s := j.app.newSplit(stepMoved)
+	s.judgedMs = j.noteNotices()
+	j.sendSafely(s)
+}
+
 // noteNotices saves what was told to Alertmanagers, where that has changed: a page
 // that went out a moment before a crash is no news after it. An alert that time has
-// raised or ended is saved with it.
-func (j *journal) noteNotices() {
+// raised or ended is saved with it. It returns when the rules looked at the clock last.
+func (j *journal) noteNotices() (judgedMs int64) {
 	j.app.judge.ask(func() {
 		j.later(j.app.judge.moves()...)
 		j.later(j.app.judge.notices()...)
+		judgedMs = j.app.judge.tickedMs
 	})
+	return judgedMs
 }
 
 // moves is the rules' state of the queries whose alerts time has moved. It runs on the
