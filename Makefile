@@ -56,7 +56,7 @@ demo:
 
 ## test: all tests
 test:
-	$(GO) test $(RACE) -timeout 15m $(PACKAGES)
+	$(GO) test $(RACE) -timeout 25m $(PACKAGES)
 
 ## e2e: the tests against real servers; a missing server is a failure
 e2e:
