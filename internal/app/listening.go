@@ -41,7 +41,7 @@ type pause struct {
 func (l *listening) tick(nowMs int64) (states []history.State, gone []carried, paused bool) {
 	from := l.clockMs
 	l.clockMs = nowMs
-	states = []history.State{{Kind: stateClock, Key: "-", Body: saveJSON(nowMs)}}
+	states = []history.State{l.clockState()}
 	if from == 0 || nowMs-from < pauseFrom.Milliseconds() {
 		return states, nil, false
 	}
@@ -51,6 +51,20 @@ func (l *listening) tick(nowMs int64) (states []history.State, gone []carried, p
 		l.pauses = l.pauses[1:]
 	}
 	return append(states, l.pauses[len(l.pauses)-1].state()), gone, true
+}
+
+// moved notes that the daemon was at work when time moved an alert. Whether a pause ended
+// then is left to the next tick: what trackers save before it does not hold the pause.
+func (l *listening) moved(atMs int64) []history.State {
+	if atMs <= l.clockMs || atMs-l.clockMs >= pauseFrom.Milliseconds() {
+		return nil
+	}
+	l.clockMs = atMs
+	return []history.State{l.clockState()}
+}
+
+func (l *listening) clockState() history.State {
+	return history.State{Kind: stateClock, Key: "-", Body: saveJSON(l.clockMs)}
 }
 
 func (p pause) state() history.State {

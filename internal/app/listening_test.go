@@ -165,3 +165,23 @@ func slow(s *stream) *stream {
 	s.stepMs, s.operators, s.partitions = 60_000, 1, 2
 	return s
 }
+
+// TestWhatTimeMovesLeavesAPauseToTheNextTick: the trackers find a pause with their tick, and
+// what they save before it does not hold the pause yet.
+func TestWhatTimeMovesLeavesAPauseToTheNextTick(t *testing.T) {
+	for _, c := range []struct {
+		what            string
+		clockMs, atMs   int64
+		states, wantsMs int64
+	}{
+		{"before the first tick", 0, 5_000_000, 0, 0},
+		{"between two ticks", 5_000_000, 5_003_000, 1, 5_003_000},
+		{"as of an older look at the clock", 5_000_000, 4_999_000, 0, 5_000_000},
+		{"when the process wakes", 5_000_000, 5_000_000 + pauseFrom.Milliseconds(), 0, 5_000_000},
+	} {
+		l := listening{clockMs: c.clockMs}
+		if got := l.moved(c.atMs); int64(len(got)) != c.states || l.clockMs != c.wantsMs || len(l.pauses) != 0 {
+			t.Errorf("%s: %d states, clock at %d ms, %d pauses", c.what, len(got), l.clockMs, len(l.pauses))
+		}
+	}
+}

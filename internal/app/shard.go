@@ -88,11 +88,13 @@ func (a *App) trackPiece(s *shard, st *split, p *piece) {
 		p.updates = s.tracker.Tick(nowMs, p.updates)
 		a.journal.note(s, p, 0, false)
 		if s.index == 0 {
-			a.atWork(st, p, nowMs)
+			states, gone, paused := a.journal.listening.tick(nowMs)
+			p.states, st.paused = append(p.states, states...), paused
+			a.journal.later(gone...)
 		}
 	case stepMoved:
-		if s.index == 0 && st.judgedMs > a.journal.listening.clockMs {
-			a.atWork(st, p, st.judgedMs)
+		if s.index == 0 {
+			p.states = append(p.states, a.journal.listening.moved(st.judgedMs)...)
 		}
 	case stepRelease:
 		p.updates = a.release(s, st.lost, p.updates)
@@ -105,13 +107,6 @@ func (a *App) trackPiece(s *shard, st *split, p *piece) {
 		p.seal()
 		a.journal.touchHours(p, a.opts.Now().UnixMilli())
 	}
-}
-
-// atWork notes with the first shard's piece that the daemon was at work at a moment.
-func (a *App) atWork(st *split, p *piece, atMs int64) {
-	states, gone, paused := a.journal.listening.tick(atMs)
-	p.states, st.paused = append(p.states, states...), paused
-	a.journal.later(gone...)
 }
 
 func (a *App) applyParts(s *shard, st *split, p *piece) {
